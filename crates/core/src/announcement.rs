@@ -1,0 +1,68 @@
+//! What reaches a run from outside: results of its children, and words of its parent.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CallId, EdgeMode, Outcome, RunId, SinkAddress, Usage};
+
+/// A finished child's result on its way to whoever asked for it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Announcement {
+    /// The child; also the key that makes delivery happen once.
+    pub child: RunId,
+    /// The parent's call that made it; `None` for a run without a parent.
+    pub call: Option<CallId>,
+    /// Whether that call waits.
+    pub mode: EdgeMode,
+    /// The child's agent.
+    pub agent: String,
+    /// The child's label.
+    pub label: String,
+    /// The child's task.
+    pub task: String,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How many tool calls it made.
+    pub tool_calls: u32,
+    /// How long it ran.
+    pub elapsed_ms: u64,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// Something waiting in a run's inbox.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum InboxItem {
+    /// A child has finished.
+    Announcement(Box<Announcement>),
+    /// The parent or a person adds to the instruction.
+    Steer {
+        /// Who.
+        from: Sender,
+        /// What.
+        text: String,
+    },
+}
+
+/// Who steers a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sender {
+    /// Somebody at the command line or an API.
+    Person,
+    /// The run that spawned it.
+    Parent,
+}
+
+/// An entry of the outbox.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OutboxEntry {
+    /// The entry's own number in the store.
+    pub id: i64,
+    /// Where it goes.
+    pub sink: SinkAddress,
+    /// What it says.
+    pub announcement: Announcement,
+    /// How often delivery was tried.
+    pub attempts: u32,
+}

@@ -1,0 +1,176 @@
+//! The journal: the append-only events of a run, and the only truth about it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    Block, CallId, ChildRef, EdgeMode, Epoch, InboxItem, Outcome, ResultStatus, RunId, RunSpec,
+    Seq, Timestamp, Todo, ToolResult, Usage,
+};
+
+/// The version written with every journal row. Readers accept all versions up to this one.
+pub const JOURNAL_VERSION: i64 = 1;
+
+/// A fact about a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The run exists. Always the first.
+    Admitted {
+        /// All it was admitted with.
+        spec: Box<RunSpec>,
+    },
+    /// An executor holds the run. After a crash or a park there is a new claim; calls that were
+    /// under way in an earlier epoch are interrupted by it.
+    Claimed {
+        /// The fence.
+        epoch: Epoch,
+        /// Whether the claim before this one died.
+        recovered: bool,
+    },
+    /// Messages from the inbox became part of the run.
+    InboxTaken {
+        /// The messages, in order of arrival.
+        items: Vec<InboxItem>,
+    },
+    /// The model answered.
+    Answered {
+        /// Which turn of the run, from 1.
+        turn: u32,
+        /// What it said.
+        blocks: Vec<Block>,
+        /// Why it stopped.
+        stop: StopReason,
+        /// What it cost.
+        usage: Usage,
+        /// The model that really answered.
+        model: String,
+    },
+    /// The model could not be asked.
+    ModelFailed {
+        /// What went wrong.
+        message: String,
+        /// Whether asking again may help.
+        retryable: bool,
+    },
+    /// A call that must not be repeated blindly is about to run.
+    Intended {
+        /// The call.
+        call: CallId,
+        /// What the tool wants to remember to tell, after a crash, whether it happened.
+        fingerprint: Value,
+    },
+    /// A call waits for children; their announcements will answer it.
+    Delegated {
+        /// The call.
+        call: CallId,
+        /// Whom it waits for.
+        wait: ChildWait,
+    },
+    /// A call was answered.
+    ToolFinished {
+        /// The answer.
+        result: ToolResult,
+        /// How long it took.
+        elapsed_ms: u64,
+        /// A child that the call started in the background.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spawned: Option<ChildRef>,
+        /// The todo list, if the call wrote it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        todos: Option<Vec<Todo>>,
+    },
+    /// The run ended. Always the last.
+    Finished {
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// What an open call waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ChildWait {
+    /// One child, whose result is the answer.
+    Result {
+        /// The child.
+        child: ChildRef,
+    },
+    /// Children started earlier in the background; the answer says that they are done.
+    Finished {
+        /// The children.
+        children: Vec<RunId>,
+    },
+}
+
+impl ChildWait {
+    /// Whether the edge made by this wait is a blocking one.
+    pub const fn mode(&self) -> EdgeMode {
+        match self {
+            Self::Result { .. } => EdgeMode::Blocking,
+            Self::Finished { .. } => EdgeMode::Background,
+        }
+    }
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// It was done.
+    EndTurn,
+    /// It wants tools.
+    ToolUse,
+    /// It ran out of tokens.
+    MaxTokens,
+    /// It declined.
+    Refusal,
+    /// The provider's filter stopped it.
+    ContentFilter,
+}
+
+/// A journaled event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JournalEntry {
+    /// Whose.
+    pub run: RunId,
+    /// Its place.
+    pub seq: Seq,
+    /// When it was written.
+    pub at: Timestamp,
+    /// The fence it was written under.
+    pub epoch: Epoch,
+    /// The fact.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+impl Event {
+    /// The event's name in JSON.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Admitted { .. } => "admitted",
+            Self::Claimed { .. } => "claimed",
+            Self::InboxTaken { .. } => "inbox_taken",
+            Self::Answered { .. } => "answered",
+            Self::ModelFailed { .. } => "model_failed",
+            Self::Intended { .. } => "intended",
+            Self::Delegated { .. } => "delegated",
+            Self::ToolFinished { .. } => "tool_finished",
+            Self::Finished { .. } => "finished",
+        }
+    }
+}
+
+impl ToolResult {
+    /// An answer that nothing ran for.
+    pub fn not_run(call: &crate::ToolCall, status: ResultStatus, text: impl Into<String>) -> Self {
+        Self {
+            call: call.id.clone(),
+            provider_id: call.provider_id.clone(),
+            text: text.into(),
+            status,
+            full: None,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Ids are types: a run id cannot be passed where a call id is wanted.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The shortest prefix of a run id that a person may type.
+pub const MIN_PREFIX_CHARS: usize = 8;
+
+/// Names one run (a task, for people). UUIDv7, so ids sort by creation time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(Uuid);
+
+impl RunId {
+    /// Wraps a UUID made by a [`crate::Clock`].
+    pub const fn from_uuid(uuid: Uuid) -> Self {
+        Self(uuid)
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_hyphenated().fmt(f)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for RunId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Uuid::try_parse(text).map(Self)
+    }
+}
+
+/// Names one tool call within its run: `{turn}-{index}`, given by the machine.
+///
+/// A provider's own call ids may be missing or doubled, so they are kept beside this one and never
+/// used as keys.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(String);
+
+impl CallId {
+    /// The id of the `index`-th call in the answer of `turn`.
+    pub fn new(turn: u32, index: usize) -> Self {
+        Self(format!("{turn}-{index}"))
+    }
+
+    /// Reads an id back from storage.
+    pub fn from_stored(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The stable name of one effect: the same after any number of restarts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(String);
+
+impl EffectId {
+    /// The effect of one call of one run.
+    pub fn new(run: RunId, call: &CallId) -> Self {
+        Self(format!("{run}/{call}"))
+    }
+}
+
+impl fmt::Display for EffectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One conversation, keyed `channel:chat_id`, for example `cli:direct`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SessionKey(String);
+
+/// A session key that lacks its channel or chat id.
+#[derive(Debug, thiserror::Error)]
+#[error("a session is written channel:chat_id, for example cli:direct; got {0:?}")]
+pub struct BadSessionKey(String);
+
+impl SessionKey {
+    /// The session of a person at a terminal.
+    pub fn cli() -> Self {
+        Self("cli:direct".to_owned())
+    }
+
+    /// The private session of a child: `subagent:{run_id}:{task_hash}`.
+    pub fn of_child(run: RunId, task: &str) -> Self {
+        Self(format!("subagent:{run}:{}", task_hash(task)))
+    }
+
+    /// The key as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for SessionKey {
+    type Err = BadSessionKey;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.split_once(':') {
+            Some((channel, chat)) if !channel.is_empty() && !chat.is_empty() => {
+                Ok(Self(text.to_owned()))
+            }
+            Some(_) | None => Err(BadSessionKey(text.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The first 16 hex digits of the SHA-256 of a task's text.
+pub fn task_hash(task: &str) -> String {
+    let mut text = hex(&Sha256::digest(task.as_bytes()));
+    text.truncate(16);
+    text
+}
+
+/// Lower-case hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a String cannot fail.
+            write!(text, "{byte:02x}").ok();
+            text
+        })
+}
+
+/// A long tool output kept beside the journal, named by the SHA-256 of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BlobId(String);
+
+impl BlobId {
+    /// The id of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(hex(&Sha256::digest(bytes)))
+    }
+
+    /// Reads an id back from storage or from a model's call.
+    pub fn from_stored(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for BlobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The fencing number of a claim: each new claim of a run gets a higher one.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Epoch(pub i64);
+
+/// A position in one run's journal; gap-free, from 1.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Seq(pub i64);
+
+impl Seq {
+    /// The position after this one.
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The right to write one run's journal: refused by the store once a newer claim exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fence {
+    /// The run this fence guards.
+    pub run: RunId,
+    /// The claim it came from.
+    pub epoch: Epoch,
+}

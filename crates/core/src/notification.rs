@@ -1,0 +1,91 @@
+//! What subscribers hear. A hint: the record is the truth, and a snapshot heals a missed one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Delivery, RunId, Seq, SessionKey, Timestamp};
+
+/// Something happened to a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Notification {
+    /// The run.
+    pub task_id: RunId,
+    /// The session that asked for it.
+    pub session_id: SessionKey,
+    /// The first run of its tree.
+    pub root_id: RunId,
+    /// The end of its journal at that moment.
+    pub seq: Seq,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub kind: NotificationKind,
+}
+
+/// What happened to a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum NotificationKind {
+    /// It was admitted and waits.
+    Queued {
+        /// Its agent.
+        agent: String,
+        /// Its label.
+        label: String,
+        /// The run that asked for it.
+        parent_id: Option<RunId>,
+    },
+    /// It was first claimed.
+    Started {
+        /// Its agent.
+        agent: String,
+        /// Its label.
+        label: String,
+        /// The run that asked for it.
+        parent_id: Option<RunId>,
+    },
+    /// It has come further.
+    Progress {
+        /// 0 to 100.
+        progress: u8,
+        /// Calls made.
+        tool_calls: u32,
+    },
+    /// It called a tool.
+    Tool {
+        /// Which.
+        tool: String,
+        /// Calls made before.
+        tool_calls: u32,
+    },
+    /// It said something that is not its final word: it goes on when its children report.
+    Said {
+        /// What.
+        text: String,
+    },
+    /// It ended with a result.
+    Completed {
+        /// The result.
+        result: String,
+    },
+    /// It ended without.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// Its deadline passed.
+    Timeout {
+        /// The deadline.
+        error: String,
+    },
+    /// It was stopped.
+    Cancelled {
+        /// By whom.
+        error: String,
+    },
+    /// Its result arrived, or was given up.
+    Delivery {
+        /// Which.
+        delivery: Delivery,
+    },
+}

@@ -1,0 +1,5 @@
+//! The ports: narrow traits between the runtime and the world.
+
+pub(crate) mod model;
+pub(crate) mod store;
+pub(crate) mod tool;

@@ -1,0 +1,488 @@
+//! The durable registry. It speaks in transitions, not in rows; each is atomic and durable when it
+//! returns, and each that writes for a run is refused when its fence is old.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::{
+    Announcement, BlobId, Cancellation, Epoch, Event, Fence, InboxItem, JournalEntry, Lane,
+    OutboxEntry, Outcome, RunId, RunRecord, RunSpec, Seq, SessionKey, Stats, Status, Summary,
+    Timestamp, WaitingOn,
+};
+
+/// Everything the runtime needs from a store.
+pub trait Store: Registry + Journal + Outbox + Archive + fmt::Debug {}
+
+impl<T: Registry + Journal + Outbox + Archive + fmt::Debug> Store for T {}
+
+/// A result of the store.
+pub type StoreResult<T> = Result<T, StoreError>;
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A newer claim exists, or the run has ended: the writer must stop at once.
+    #[error("the claim on run {run} is no longer valid")]
+    Fenced {
+        /// The run.
+        run: RunId,
+    },
+    /// There is no such run.
+    #[error("there is no task {0}")]
+    NotFound(String),
+    /// A prefix fits more than one run.
+    #[error("{prefix} fits {count} tasks; type more of the id")]
+    Ambiguous {
+        /// What was typed.
+        prefix: String,
+        /// How many it fits.
+        count: usize,
+    },
+    /// The journal does not fit its hash chain: it was changed or torn.
+    #[error("the journal of run {run} is damaged at entry {seq}: {what}")]
+    Damaged {
+        /// The run.
+        run: RunId,
+        /// Where.
+        seq: Seq,
+        /// What does not fit.
+        what: String,
+    },
+    /// Another process owns the store.
+    #[error("the store is in use by {owner}")]
+    Locked {
+        /// Who, with process id and command.
+        owner: String,
+    },
+    /// The run is not in a state for this.
+    #[error("task {run} is {status}: {what}")]
+    WrongState {
+        /// The run.
+        run: RunId,
+        /// Its state.
+        status: Status,
+        /// What was wanted.
+        what: &'static str,
+    },
+    /// The database failed.
+    #[error("the store could not {doing}")]
+    Failed {
+        /// What was attempted.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Admits, claims, cancels and reads runs.
+#[async_trait]
+pub trait Registry: Send + Sync {
+    /// Writes a run with its edge and first event, unless its parent's call already has one.
+    /// Caps are checked in the same transaction.
+    async fn admit(&self, admit: Admit) -> StoreResult<Admission>;
+    /// Takes queued runs as far as the limits of their lanes, parents and trees allow.
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>>;
+    /// Marks a run and all its descendants as unwanted. Those that nobody executes end at once.
+    async fn cancel(
+        &self,
+        run: RunId,
+        cancellation: Cancellation,
+        at: Timestamp,
+    ) -> StoreResult<CancelReport>;
+    /// Frees the leases of dead executors: all of them at start, expired ones later. Runs that
+    /// died too often without progress end as interrupted.
+    async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport>;
+    /// Ends runs that wait for children past their deadline.
+    async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport>;
+    /// Puts a message into a run's inbox.
+    async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()>;
+    /// One record.
+    async fn get(&self, run: RunId) -> StoreResult<RunRecord>;
+    /// The run that a person means by a prefix of at least eight characters.
+    async fn resolve(&self, prefix: &str) -> StoreResult<RunId>;
+    /// Records, newest first.
+    async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>>;
+    /// How many runs are in which state.
+    async fn stats(&self, filter: ListFilter) -> StoreResult<Stats>;
+    /// The earliest moment at which something happens by itself: a deadline of a parked run, a
+    /// delivery to be tried again, a lease that ends.
+    async fn next_due(&self) -> StoreResult<Option<Timestamp>>;
+}
+
+/// Writes and reads one run's journal.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Adds events.
+    async fn append(&self, append: Append) -> StoreResult<Appended>;
+    /// Moves the inbox into the journal, as one event; `None` if it is empty.
+    async fn take_inbox(&self, fence: Fence, at: Timestamp) -> StoreResult<Option<JournalEntry>>;
+    /// Gives the run up until its inbox fills; refused (`false`) if there is something in it.
+    async fn park(&self, park: Park) -> StoreResult<bool>;
+    /// Adds the last events and the outcome, frees the lease, puts announcements into the outbox
+    /// and cancels descendants, in one transaction.
+    async fn finish(&self, finish: Finish) -> StoreResult<EndReport>;
+    /// Puts a claimed run back at its place in the queue, when the process shuts down.
+    async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()>;
+    /// Renews leases; tells which of them are lost and which runs are unwanted.
+    async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport>;
+    /// The journal after `after`, checked against its hash chain.
+    async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>>;
+    /// A long output of a run.
+    async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>>;
+}
+
+/// Delivers results.
+#[async_trait]
+pub trait Outbox: Send + Sync {
+    /// Moves what is due to parents inside the store; exactly once.
+    async fn deliver(&self, now: Timestamp) -> StoreResult<Vec<Delivered>>;
+    /// What is due outside the store.
+    async fn due_outside(&self, now: Timestamp) -> StoreResult<Vec<OutboxEntry>>;
+    /// Notes how an outside delivery went.
+    async fn settle(&self, id: i64, settlement: Settlement, at: Timestamp) -> StoreResult<()>;
+    /// Tries a blocked delivery again, or gives it up for good.
+    async fn unblock(&self, run: RunId, choice: Unblock, at: Timestamp) -> StoreResult<()>;
+}
+
+/// Removes and checks what is old.
+#[async_trait]
+pub trait Archive: Send + Sync {
+    /// Removes the record and journal of an ended run and of its ended descendants.
+    async fn delete(&self, run: RunId) -> StoreResult<u64>;
+    /// Removes transcripts that are due: `cleanup = delete` and delivered, or older than
+    /// `archive_before`. Records, usage and outcome stay. Never one that still owes a delivery.
+    async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64>;
+    /// Removes records of trees that ended before `before`. Never one that still owes a delivery.
+    async fn clean_up(&self, before: Timestamp) -> StoreResult<u64>;
+    /// Checks every journal against its hash chain and the record against the journal.
+    async fn verify(&self) -> StoreResult<VerifyReport>;
+}
+
+/// Asks for a run.
+#[derive(Clone, Debug)]
+pub struct Admit {
+    /// The id to give it.
+    pub run: RunId,
+    /// What it is admitted with.
+    pub spec: RunSpec,
+    /// When.
+    pub at: Timestamp,
+    /// The parent's right to spawn, checked in the same transaction.
+    pub parent_fence: Option<Fence>,
+    /// How many there may be.
+    pub caps: AdmissionCaps,
+}
+
+/// Caps that hold at admission.
+#[derive(Clone, Copy, Debug)]
+pub struct AdmissionCaps {
+    /// Runs in one tree, over its whole life.
+    pub max_children_per_tree: u32,
+    /// Depth below the root.
+    pub max_depth: u32,
+}
+
+/// What came of asking for a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Admission {
+    /// It was written.
+    Admitted {
+        /// Its place in the queue, from 1.
+        queue_position: u32,
+    },
+    /// The parent's call already has this one.
+    Existing {
+        /// The run.
+        run: RunId,
+    },
+    /// Nothing was written.
+    Refused(Refusal),
+}
+
+/// Why a run was not admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The tree has had all its children.
+    TreeFull {
+        /// The cap.
+        max: u32,
+    },
+    /// Too deep.
+    TooDeep {
+        /// The cap.
+        max: u32,
+    },
+    /// The parent has ended or is to be cancelled.
+    ParentEnding,
+}
+
+/// Asks for work.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Who asks.
+    pub owner: String,
+    /// When.
+    pub at: Timestamp,
+    /// How long the claim holds without a heartbeat.
+    pub lease_until: Timestamp,
+    /// How many may be claimed at once in each lane.
+    pub lanes: Vec<LaneLimit>,
+    /// How many children of one parent may be claimed at once.
+    pub per_parent: u32,
+    /// How many runs of one tree may be claimed at once, in the subagent lane.
+    pub per_tree: u32,
+}
+
+/// A lane's limit.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneLimit {
+    /// The lane.
+    pub lane: Lane,
+    /// How many may be claimed at once.
+    pub max_concurrent: u32,
+}
+
+/// A claimed run.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// The right to write.
+    pub fence: Fence,
+    /// Its whole journal, the claim included, checked against its hash chain; or what is wrong
+    /// with it.
+    pub entries: Result<Vec<JournalEntry>, String>,
+    /// Whether somebody wants it stopped.
+    pub cancel: Option<Cancellation>,
+}
+
+/// What a cancel did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CancelReport {
+    /// Runs that nobody executed: ended now.
+    pub ended: Vec<Ended>,
+    /// Runs that an executor holds: it has to stop them.
+    pub signalled: Vec<RunId>,
+    /// Whether the run had already ended.
+    pub already_ended: Option<Status>,
+}
+
+/// A run that ended, for notifications.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// The run.
+    pub run: RunId,
+    /// The session that asked for it.
+    pub session: SessionKey,
+    /// The first run of its tree.
+    pub root: RunId,
+    /// The end of its journal.
+    pub head: Seq,
+    /// How.
+    pub outcome: Outcome,
+}
+
+/// What ended, and what has to be stopped because of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EndReport {
+    /// Runs that ended in the transaction.
+    pub ended: Vec<Ended>,
+    /// Descendants that an executor holds: it has to stop them.
+    pub signalled: Vec<RunId>,
+}
+
+/// Asks to free leases.
+#[derive(Clone, Debug)]
+pub struct Recover {
+    /// Whose leases.
+    pub scope: RecoverScope,
+    /// When.
+    pub at: Timestamp,
+    /// Deaths without a new journal entry in between, before a run ends as interrupted.
+    pub max_deaths_without_progress: u32,
+    /// Deaths altogether.
+    pub max_deaths: u32,
+}
+
+/// Whose leases to free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoverScope {
+    /// All: the caller has just got the store's lock, so nobody else lives.
+    All,
+    /// Those whose time is up.
+    Expired,
+}
+
+/// What recovery found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecoverReport {
+    /// Runs that go on.
+    pub resumed: Vec<RunId>,
+    /// Runs that died too often.
+    pub given_up: EndReport,
+    /// Runs that wait in the queue and were never started.
+    pub queued: u64,
+    /// Results that wait for delivery.
+    pub undelivered: u64,
+}
+
+/// Asks to add events.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// The right to write.
+    pub fence: Fence,
+    /// When.
+    pub at: Timestamp,
+    /// The facts.
+    pub events: Vec<Event>,
+    /// The record after them.
+    pub summary: Summary,
+    /// Long outputs that the facts refer to.
+    pub blobs: Vec<Blob>,
+}
+
+/// A long output.
+#[derive(Clone, Debug)]
+pub struct Blob {
+    /// Its name.
+    pub id: BlobId,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// What an append tells the writer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Appended {
+    /// The end of the journal.
+    pub head: Seq,
+    /// Whether there is something in the inbox.
+    pub inbox_waiting: bool,
+    /// Whether somebody wants the run stopped.
+    pub cancel: Option<Cancellation>,
+}
+
+/// Asks to give a run up until its inbox fills.
+#[derive(Clone, Debug)]
+pub struct Park {
+    /// The right to write.
+    pub fence: Fence,
+    /// When.
+    pub at: Timestamp,
+    /// What it waits for.
+    pub waiting_on: WaitingOn,
+}
+
+/// Asks to end a run.
+#[derive(Clone, Debug)]
+pub struct Finish {
+    /// The right to write.
+    pub fence: Fence,
+    /// When.
+    pub at: Timestamp,
+    /// Facts before the end.
+    pub events: Vec<Event>,
+    /// Long outputs that the facts refer to.
+    pub blobs: Vec<Blob>,
+    /// The record at the end.
+    pub summary: Summary,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Renews leases.
+#[derive(Clone, Debug)]
+pub struct Heartbeat {
+    /// The claims.
+    pub fences: Vec<Fence>,
+    /// Their new end.
+    pub lease_until: Timestamp,
+}
+
+/// What a heartbeat found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HeartbeatReport {
+    /// Claims that no longer hold.
+    pub lost: Vec<RunId>,
+    /// Runs that somebody wants stopped.
+    pub cancelled: Vec<(RunId, Cancellation)>,
+    /// Runs with something in the inbox.
+    pub inbox_waiting: Vec<RunId>,
+}
+
+/// A delivery inside the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivered {
+    /// The child.
+    pub announcement: Announcement,
+    /// The session that asked for the child.
+    pub session: SessionKey,
+    /// The first run of the tree.
+    pub root: RunId,
+    /// The parent.
+    pub parent: RunId,
+    /// `false` if the parent had ended: the delivery is blocked, and visible.
+    pub accepted: bool,
+}
+
+/// How an outside delivery went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// It was accepted.
+    Delivered,
+    /// It was not; try again then.
+    Retry {
+        /// When.
+        at: Timestamp,
+        /// Why not.
+        error: String,
+    },
+    /// It is given up, visibly.
+    Blocked {
+        /// Why.
+        error: String,
+    },
+}
+
+/// What to do about a blocked delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unblock {
+    /// Try again.
+    Retry,
+    /// Nobody needs it any more.
+    Dismiss,
+}
+
+/// Which runs.
+#[derive(Clone, Debug, Default)]
+pub struct ListFilter {
+    /// Of this session.
+    pub session: Option<SessionKey>,
+    /// In this state.
+    pub status: Option<Status>,
+    /// Children of this run.
+    pub parent: Option<RunId>,
+    /// Of this tree.
+    pub root: Option<RunId>,
+    /// Archived ones too.
+    pub archived: bool,
+    /// At most so many; 0 is no limit.
+    pub limit: u32,
+}
+
+/// What a check of the store found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VerifyReport {
+    /// Journals read.
+    pub runs: u64,
+    /// Entries read.
+    pub entries: u64,
+    /// What is wrong, one sentence each.
+    pub problems: Vec<String>,
+}
+
+impl Claimed {
+    /// The epoch of the claim.
+    pub const fn epoch(&self) -> Epoch {
+        self.fence.epoch
+    }
+}

@@ -1,0 +1,224 @@
+//! What people and programs read about a run: derived from the journal, kept beside it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, RunId, Seq, SessionKey, Status,
+    Timestamp, Usage, WaitingOn,
+};
+
+/// The parts of a record that change while the run runs. Computed by the fold, stored as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// What it waits for.
+    pub waiting_on: Option<WaitingOn>,
+    /// 0 to 100; never goes back.
+    pub progress: u8,
+    /// How many calls it made.
+    pub tool_calls: u32,
+    /// What it used.
+    pub usage: Usage,
+    /// The model that really answered, or the one to be asked.
+    pub model: String,
+    /// The last thing it said, kept in case it never says more.
+    pub last_text: Option<String>,
+}
+
+/// The record of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// The run.
+    pub run_id: RunId,
+    /// `subagent:{run_id}:{task_hash}`.
+    pub child_session: SessionKey,
+    /// The session that asked.
+    pub session: SessionKey,
+    /// The run that asked.
+    pub parent: Option<RunId>,
+    /// Whether the parent's call waits.
+    pub mode: Option<EdgeMode>,
+    /// The first run of the tree.
+    pub root: RunId,
+    /// How far below the root.
+    pub depth: u32,
+    /// The agent's name.
+    pub agent: String,
+    /// The queue.
+    pub lane: Lane,
+    /// How urgent.
+    pub priority: Priority,
+    /// What people call it.
+    pub label: String,
+    /// What it is to do.
+    pub task: String,
+    /// How hard the model should think.
+    pub thinking: Option<String>,
+    /// How far it is.
+    pub status: Status,
+    /// What changes while it runs.
+    pub summary: Summary,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// Whether the result has arrived.
+    pub delivery: Delivery,
+    /// Why delivery was given up.
+    pub delivery_error: Option<String>,
+    /// When it was admitted.
+    pub created_at: Timestamp,
+    /// When it was first claimed.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How long it may run.
+    pub timeout_ms: Option<u64>,
+    /// What happens to its transcript.
+    pub cleanup: Cleanup,
+    /// When the transcript was removed.
+    pub cleaned_at: Option<Timestamp>,
+    /// When it was archived.
+    pub archived_at: Option<Timestamp>,
+    /// Its place in the queue, from 1, while it waits for a slot.
+    pub queue_position: Option<u32>,
+    /// The end of its journal.
+    pub head: Seq,
+    /// How often its process died under it.
+    pub crashes: u32,
+    /// Whether somebody wants it stopped.
+    pub cancel_requested: bool,
+}
+
+impl RunRecord {
+    /// Why it failed.
+    pub fn reason(&self) -> Option<Reason> {
+        self.outcome.as_ref().and_then(Outcome::reason)
+    }
+
+    /// How long it has been running, at `now`.
+    pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
+        self.started_at
+            .map_or(0, |started| self.ended_at.unwrap_or(now).ms_since(started))
+    }
+}
+
+/// A task as JSON: the shape that the command line and every API give out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskJson {
+    /// The run id.
+    pub task_id: RunId,
+    /// What people call it.
+    pub label: String,
+    /// What it is to do.
+    pub message: String,
+    /// The session that asked.
+    pub session_id: SessionKey,
+    /// The run that asked.
+    pub parent_id: Option<RunId>,
+    /// The agent's name.
+    pub agent: String,
+    /// The model that really answered.
+    pub model: String,
+    /// How far it is.
+    pub status: Status,
+    /// Why it failed.
+    pub reason: Option<Reason>,
+    /// What it waits for.
+    pub waiting_on: Option<WaitingOn>,
+    /// 0 to 100.
+    pub progress: u8,
+    /// The final text, or what there was of it.
+    pub result: Option<String>,
+    /// What went wrong.
+    pub error: Option<String>,
+    /// RFC 3339.
+    pub created_at: String,
+    /// RFC 3339.
+    pub started_at: Option<String>,
+    /// RFC 3339.
+    pub completed_at: Option<String>,
+    /// How far below the root.
+    pub depth: u32,
+    /// `subagent:{run_id}:{task_hash}`.
+    pub child_session: SessionKey,
+    /// How many calls it made.
+    pub tool_calls: u32,
+    /// What it used.
+    pub usage: Usage,
+    /// Whether the result has arrived.
+    pub delivery: Delivery,
+    /// What checks said about the result; none are run yet.
+    pub verdict: Option<serde_json::Value>,
+    /// Its place in the queue, from 1.
+    pub queue_position: Option<u32>,
+}
+
+impl From<&RunRecord> for TaskJson {
+    fn from(record: &RunRecord) -> Self {
+        Self {
+            task_id: record.run_id,
+            label: record.label.clone(),
+            message: record.task.clone(),
+            session_id: record.session.clone(),
+            parent_id: record.parent,
+            agent: record.agent.clone(),
+            model: record.summary.model.clone(),
+            status: record.status,
+            reason: record.reason(),
+            waiting_on: if record.status.is_terminal() {
+                None
+            } else {
+                record.summary.waiting_on
+            },
+            progress: record.summary.progress,
+            result: record
+                .outcome
+                .as_ref()
+                .and_then(Outcome::text)
+                .map(str::to_owned),
+            error: record.outcome.as_ref().and_then(Outcome::error),
+            created_at: record.created_at.to_rfc3339(),
+            started_at: record.started_at.map(Timestamp::to_rfc3339),
+            completed_at: record.ended_at.map(Timestamp::to_rfc3339),
+            depth: record.depth,
+            child_session: record.child_session.clone(),
+            tool_calls: record.summary.tool_calls,
+            usage: record.summary.usage,
+            delivery: record.delivery,
+            verdict: None,
+            queue_position: record.queue_position,
+        }
+    }
+}
+
+/// How many tasks are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stats {
+    /// All of them.
+    pub total: u64,
+    /// Not started.
+    pub pending: u64,
+    /// Started, not ended.
+    pub running: u64,
+    /// Ended with a result.
+    pub completed: u64,
+    /// Ended without.
+    pub failed: u64,
+    /// Ended by a deadline.
+    pub timeout: u64,
+    /// Ended by somebody.
+    pub cancelled: u64,
+}
+
+impl Stats {
+    /// Counts `count` more runs in `status`.
+    pub fn add(&mut self, status: Status, count: u64) {
+        self.total += count;
+        match status {
+            Status::Pending => self.pending += count,
+            Status::Running => self.running += count,
+            Status::Completed => self.completed += count,
+            Status::Failed => self.failed += count,
+            Status::Timeout => self.timeout += count,
+            Status::Cancelled => self.cancelled += count,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Everything a run was admitted with. Kept in its journal, so that a restart changes nothing.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    AgentDefinition, Announce, CallId, Cleanup, Lane, Lang, Priority, RunId, SessionKey, task_hash,
+};
+
+/// How many characters of the task become its label when none is given.
+pub const LABEL_CHARS: usize = 30;
+
+/// What a run was admitted with: the effective values, after every default and override.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// The session that asked.
+    pub session: SessionKey,
+    /// The run that asked, if one did.
+    pub parent: Option<ParentLink>,
+    /// The first run of the tree; the run itself for a root.
+    pub root: RunId,
+    /// How far below the root; 0 for a root.
+    pub depth: u32,
+    /// The queue it waits in.
+    pub lane: Lane,
+    /// How urgent it is.
+    pub priority: Priority,
+    /// What people call it.
+    pub label: String,
+    /// What it is to do.
+    pub task: String,
+    /// The agent, as it was when the run was admitted.
+    pub agent: AgentDefinition,
+    /// The model to ask, `vendor/model` or a built-in name.
+    pub model: String,
+    /// How hard the model should think: the vendor's own word.
+    pub thinking: Option<String>,
+    /// The folder it works in.
+    pub workspace: PathBuf,
+    /// The language of the words it reads from the runtime.
+    pub lang: Lang,
+    /// What it may use.
+    pub limits: Limits,
+    /// How its result reaches its parent.
+    pub announce: Announce,
+    /// What happens to its transcript at the end.
+    pub cleanup: Cleanup,
+    /// The tools it may call: the narrowed set, decided at admission.
+    pub tools: Vec<String>,
+    /// The run whose history it goes on from.
+    pub continues: Option<RunId>,
+    /// Places outside the store that want the result.
+    pub report_to: Vec<SinkAddress>,
+    /// Whether calls that change something may run without asking a person.
+    pub approved: bool,
+}
+
+impl RunSpec {
+    /// The private session of a child, or the requester's own for a root.
+    pub fn child_session(&self, run: RunId) -> SessionKey {
+        SessionKey::of_child(run, &self.task)
+    }
+
+    /// The first 16 hex digits of the task's SHA-256.
+    pub fn task_hash(&self) -> String {
+        task_hash(&self.task)
+    }
+}
+
+/// The edge from a child to the call that made it. With the parent's id, the key of idempotence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParentLink {
+    /// The parent.
+    pub run: RunId,
+    /// The parent's call.
+    pub call: CallId,
+    /// Whether the call waits for the result.
+    pub mode: EdgeMode,
+}
+
+/// Whether a parent's call waits for the child.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeMode {
+    /// The call's answer is the child's result (`task`).
+    Blocking,
+    /// The call is answered at once; the result comes as an announcement (`spawn_subagent`).
+    Background,
+}
+
+/// What a run may use.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Answers with tool calls before the run has to report what it has.
+    pub max_iterations: u32,
+    /// Running time from its first claim; `None` is unlimited.
+    pub timeout_ms: Option<u64>,
+    /// How long one shell command may take.
+    pub exec_timeout_ms: u64,
+    /// Tokens and calls.
+    pub budget: Budget,
+}
+
+/// An account of a run. `None` is unlimited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Tokens in both directions.
+    pub tokens: Option<u64>,
+    /// Tool calls.
+    pub tool_calls: Option<u64>,
+}
+
+/// A place outside the store that wants a result, for example `file:/tmp/results.jsonl`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkAddress {
+    /// Which kind of place.
+    pub scheme: String,
+    /// Where.
+    pub target: String,
+}
+
+/// What a model asked for when it called a spawn tool: parsed, not yet decided.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpawnRequest {
+    /// What the child is to do.
+    pub task: String,
+    /// What people call it; the first characters of the task if missing.
+    pub label: Option<String>,
+    /// The agent to run; the default agent if missing.
+    pub agent: Option<String>,
+    /// Whether the caller waits.
+    pub mode: EdgeMode,
+    /// The model to use instead of the agent's.
+    pub model: Option<String>,
+    /// How hard to think.
+    pub thinking: Option<String>,
+    /// `None`: the default; `Some(0)`: no limit.
+    pub timeout_seconds: Option<u64>,
+    /// What happens to the transcript.
+    pub cleanup: Option<Cleanup>,
+    /// Tools to narrow the child to.
+    pub tools: ToolNarrowing,
+    /// How the result comes back.
+    pub announce: Option<Announce>,
+    /// How urgent.
+    pub priority: Option<Priority>,
+    /// Tokens and calls.
+    pub budget: Budget,
+    /// A finished run to go on from.
+    pub resume: Option<String>,
+}
+
+impl SpawnRequest {
+    /// A request with nothing but a task.
+    pub fn new(task: impl Into<String>, mode: EdgeMode) -> Self {
+        Self {
+            task: task.into(),
+            label: None,
+            agent: None,
+            mode,
+            model: None,
+            thinking: None,
+            timeout_seconds: None,
+            cleanup: None,
+            tools: ToolNarrowing::default(),
+            announce: None,
+            priority: None,
+            budget: Budget::default(),
+            resume: None,
+        }
+    }
+}
+
+/// A caller's wish about a child's tools. It can only narrow.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolNarrowing {
+    /// Only these, if given; an empty list means none.
+    pub allow: Option<Vec<String>>,
+    /// Not these.
+    pub deny: Vec<String>,
+}
