@@ -1,1 +1,27 @@
-//! agent
+//! The run machine: a run is a fold over its journal, and the machine says what comes next.
+//!
+//! ```text
+//! events ──fold──▶ RunState ──next_step──▶ CallModel | CallTools | Wait | Finish | Done
+//!    ▲                                           │
+//!    └────────── append (durable, fenced) ◀── the driver acts
+//! ```
+//!
+//! Nothing here waits, reads a clock or touches a file. Main agent and child are the same machine
+//! on different contexts.
+
+mod batch;
+mod builtin;
+mod prompt;
+mod render;
+mod repeats;
+mod state;
+mod step;
+mod transcript;
+
+pub use batch::{CallStatus, OpenCall};
+pub use builtin::{builtin_agents, main_agent};
+pub use prompt::{PromptContext, system_prompt};
+pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result};
+pub use state::{IllegalEvent, RunState};
+pub use step::{ModelCall, Step};
+pub use transcript::{TranscriptLine, transcript};

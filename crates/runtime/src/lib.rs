@@ -1,1 +1,35 @@
-//! runtime
+//! The library's front door: admit, schedule, execute, cancel, recover, announce.
+//!
+//! [`Runtime::start`] takes a store, models and tools, recovers what an earlier process left
+//! behind, and runs until [`Runtime::shut_down`]. Everything it does is a transition of the store,
+//! so it may be killed at any moment and started again.
+//!
+//! Read [`spawn`] for how a run comes to be, [`executor`] for how it runs, and [`announce`] for
+//! how its result arrives.
+
+mod agents;
+mod announce;
+mod clock;
+pub mod crash;
+mod dispatch;
+mod executor;
+mod live;
+mod log;
+mod pen;
+mod runtime;
+mod scheduler;
+mod settings;
+mod sinks;
+mod spawn;
+mod spawner;
+mod toolbox;
+
+pub use agents::Agents;
+pub use clock::ProcessClock;
+pub use log::ToolCallLog;
+pub use runtime::{NewRun, Parts, Runtime, RuntimeError};
+pub use settings::{Lanes, RunDefaults, Settings};
+pub use sinks::{FileSink, Sink, SinkError};
+pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
+pub use sortie_core as core;
+pub use toolbox::{Toolbox, ToolboxError};

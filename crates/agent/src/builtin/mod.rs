@@ -1,0 +1,109 @@
+//! The agents that are part of the binary.
+//!
+//! Their prompts are Markdown files beside this one, one per language, and the same bytes every
+//! time: what varies (the workspace, the list of agents) is appended by the prompt builder, so that
+//! a provider's cache can hold the rest.
+
+use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice, ToolSelection};
+use sortie_text::t;
+
+/// The tools of an agent that only looks. No `exec`: a shell is read-only only when the operating
+/// system sees to it, and until that sandbox exists a read-only agent has no shell.
+const LOOKING: &[&str] = &["read_file", "list_dir", "glob", "grep", "todo_write"];
+
+/// The agents that a parent can send out, in this language.
+pub fn builtin_agents(lang: Lang) -> Vec<AgentDefinition> {
+    vec![explore(lang), plan(lang), code(lang), general(lang)]
+}
+
+/// The agent that works for the user and sends the others out.
+pub fn main_agent(lang: Lang) -> AgentDefinition {
+    let prompt = prompt(lang, include_str!("main.en.md"), include_str!("main.zh.md"));
+    AgentDefinition {
+        color: None,
+        ..agent("main", t!(lang, "agent-main-when"), prompt)
+    }
+}
+
+fn explore(lang: Lang) -> AgentDefinition {
+    let prompt = prompt(
+        lang,
+        include_str!("explore.en.md"),
+        include_str!("explore.zh.md"),
+    );
+    AgentDefinition {
+        model: ModelChoice::Small,
+        color: Some("blue".to_owned()),
+        ..read_only(agent("explore", t!(lang, "agent-explore-when"), prompt))
+    }
+}
+
+fn plan(lang: Lang) -> AgentDefinition {
+    let prompt = prompt(lang, include_str!("plan.en.md"), include_str!("plan.zh.md"));
+    AgentDefinition {
+        model: ModelChoice::Plan,
+        color: Some("purple".to_owned()),
+        ..read_only(agent("plan", t!(lang, "agent-plan-when"), prompt))
+    }
+}
+
+fn code(lang: Lang) -> AgentDefinition {
+    let prompt = prompt(lang, include_str!("code.en.md"), include_str!("code.zh.md"));
+    AgentDefinition {
+        color: Some("green".to_owned()),
+        ..agent("code", t!(lang, "agent-code-when"), prompt)
+    }
+}
+
+fn general(lang: Lang) -> AgentDefinition {
+    let prompt = prompt(
+        lang,
+        include_str!("general.en.md"),
+        include_str!("general.zh.md"),
+    );
+    AgentDefinition {
+        color: Some("cyan".to_owned()),
+        ..agent("general", t!(lang, "agent-general-when"), prompt)
+    }
+}
+
+/// An agent that asks for every tool and its parent's model. It is policy that keeps the tools for
+/// starting subagents from a child: were they denied here, an operator could not allow nesting.
+fn agent(name: &str, when_to_use: String, prompt: &str) -> AgentDefinition {
+    AgentDefinition {
+        name: name.to_owned(),
+        when_to_use,
+        prompt: prompt.to_owned(),
+        model: ModelChoice::Inherit,
+        tools: ToolSelection {
+            allow: None,
+            deny: Vec::new(),
+        },
+        read_only: false,
+        color: None,
+        source: AgentSource::BuiltIn,
+        max_iterations: None,
+    }
+}
+
+fn read_only(agent: AgentDefinition) -> AgentDefinition {
+    let allow = LOOKING.iter().map(|tool| (*tool).to_owned()).collect();
+    AgentDefinition {
+        tools: ToolSelection {
+            allow: Some(allow),
+            deny: Vec::new(),
+        },
+        read_only: true,
+        ..agent
+    }
+}
+
+const fn prompt(lang: Lang, english: &'static str, chinese: &'static str) -> &'static str {
+    match lang {
+        Lang::En => english,
+        Lang::Zh => chinese,
+    }
+}
+
+#[cfg(test)]
+mod tests;

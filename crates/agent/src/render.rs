@@ -1,0 +1,200 @@
+//! What a model reads from the runtime: bounded, localised, and framed so that content cannot pass
+//! for the frame.
+
+use sha2::{Digest, Sha256};
+use sortie_core::{
+    Announcement, BlobId, CallId, ChildRef, EdgeMode, InboxItem, Lang, Outcome, ResultStatus,
+    Sender, ToolResult, hex,
+};
+use sortie_text::{Arg, cut_middle, outcome_error, text};
+
+/// The most characters of one tool result or announcement that a model reads. About 6,000 tokens:
+/// enough for a long file, far from filling a context with one careless call.
+pub const MAX_RESULT_CHARS: usize = 24_000;
+
+/// Cuts a tool's text for the model. The second value is the whole, if something was left out.
+pub fn bound_result(lang: Lang, whole: String) -> (String, Option<Vec<u8>>) {
+    let cut = cut_middle(&whole, MAX_RESULT_CHARS, "\n…\n");
+    if cut.left_out == 0 {
+        return (whole, None);
+    }
+    let id = BlobId::of(whole.as_bytes());
+    let note = text(
+        lang,
+        "call-cut",
+        &[("count", cut.left_out.into()), ("id", id.as_str().into())],
+    );
+    (format!("{}\n{note}", cut.text), Some(whole.into_bytes()))
+}
+
+/// The answer to a blocking call: the child's final text and one closing line.
+pub(crate) fn blocking_result(
+    lang: Lang,
+    call: CallId,
+    provider_id: Option<String>,
+    announcement: &Announcement,
+) -> ToolResult {
+    let status = match announcement.outcome {
+        Outcome::Completed { .. } => ResultStatus::Ok,
+        Outcome::Failed { .. } | Outcome::Timeout { .. } | Outcome::Cancelled { .. } => {
+            ResultStatus::Error
+        }
+    };
+    let body = match &announcement.outcome {
+        Outcome::Completed { text } => bounded(lang, text),
+        Outcome::Failed { .. } | Outcome::Timeout { .. } | Outcome::Cancelled { .. } => {
+            unfinished(lang, announcement)
+        }
+    };
+    ToolResult {
+        call,
+        provider_id,
+        text: format!("{body}\n\n{}", closing_line(lang, announcement)),
+        status,
+        full: None,
+    }
+}
+
+fn closing_line(lang: Lang, announcement: &Announcement) -> String {
+    let tokens = match announcement.usage.total_tokens() {
+        Some(tokens) => Arg::from(tokens),
+        None => text(lang, "tokens-unknown", &[]).into(),
+    };
+    text(
+        lang,
+        "task-closing",
+        &[
+            ("agent", announcement.agent.as_str().into()),
+            ("id", announcement.child.to_string().into()),
+            ("tools", u64::from(announcement.tool_calls).into()),
+            ("seconds", seconds(announcement.elapsed_ms).into()),
+            ("tokens", tokens),
+        ],
+    )
+}
+
+/// The message that a finished background child becomes in its parent's history.
+pub fn announcement_notice(
+    lang: Lang,
+    announcement: &Announcement,
+    pending: &[&ChildRef],
+) -> String {
+    let status = text(lang, status_key(&announcement.outcome), &[]);
+    let header = text(
+        lang,
+        "announce-header",
+        &[
+            ("label", announcement.label.as_str().into()),
+            ("status", status.into()),
+        ],
+    );
+    let result = match &announcement.outcome {
+        Outcome::Completed { text: body } => format!(
+            "{}\n{}",
+            text(lang, "announce-result", &[]),
+            bounded(lang, body)
+        ),
+        Outcome::Failed { .. } | Outcome::Timeout { .. } | Outcome::Cancelled { .. } => {
+            unfinished(lang, announcement)
+        }
+    };
+    let body = format!(
+        "{}\n{}\n\n{result}",
+        text(lang, "announce-task", &[]),
+        sortie_text::first_chars(&announcement.task, 400),
+    );
+    let pending = match pending {
+        [] => text(lang, "announce-all-done", &[]),
+        some => text(
+            lang,
+            "announce-pending",
+            &[(
+                "list",
+                some.iter()
+                    .map(|child| format!("{} ({})", child.label, child.run))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+                    .into(),
+            )],
+        ),
+    };
+    let framed = frame(lang, &announcement.child.to_string(), &body);
+    let guidance = text(lang, "announce-guidance", &[]);
+    format!("{header}\n{framed}\n{pending}\n{guidance}")
+}
+
+/// The message that a steer becomes in a run's history.
+pub(crate) fn steer_notice(lang: Lang, from: Sender, words: &str) -> String {
+    let key = match from {
+        Sender::Person => "notice-steer-person",
+        Sender::Parent => "notice-steer-parent",
+    };
+    text(lang, key, &[("text", bounded(lang, words).into())])
+}
+
+/// Whether this item answers an open call of a blocking kind.
+pub(crate) fn answered_call(item: &InboxItem) -> Option<(&CallId, &Announcement)> {
+    match item {
+        InboxItem::Announcement(announcement) => match (announcement.mode, &announcement.call) {
+            (EdgeMode::Blocking, Some(call)) => Some((call, announcement)),
+            (EdgeMode::Blocking, None) | (EdgeMode::Background, _) => None,
+        },
+        InboxItem::Steer { .. } => None,
+    }
+}
+
+fn unfinished(lang: Lang, announcement: &Announcement) -> String {
+    let error = outcome_error(lang, &announcement.outcome).unwrap_or_default();
+    let mut body = format!("{} {error}", text(lang, "announce-error", &[]));
+    match announcement.outcome.text() {
+        Some(partial) => {
+            body.push_str("\n\n");
+            body.push_str(&text(lang, "announce-partial", &[]));
+            body.push('\n');
+            body.push_str(&bounded(lang, partial));
+        }
+        None => {
+            body.push('\n');
+            body.push_str(&text(lang, "announce-none", &[]));
+        }
+    }
+    body
+}
+
+fn status_key(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Completed { .. } => "announce-completed",
+        Outcome::Failed { .. } => "announce-failed",
+        Outcome::Timeout { .. } => "announce-timeout",
+        Outcome::Cancelled { .. } => "announce-cancelled",
+    }
+}
+
+/// Puts a child's words between two lines that its words cannot contain: the token is a hash over
+/// them, and nobody can write a text that contains its own hash.
+fn frame(lang: Lang, salt: &str, body: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(salt.as_bytes());
+    hash.update(body.as_bytes());
+    let mut token = hex(&hash.finalize());
+    token.truncate(12);
+    format!(
+        "{}\n{}\n{body}\n{}",
+        text(lang, "frame-note", &[]),
+        text(lang, "frame-open", &[("token", token.as_str().into())]),
+        text(lang, "frame-close", &[("token", token.as_str().into())]),
+    )
+}
+
+fn bounded(lang: Lang, whole: &str) -> String {
+    let cut = cut_middle(whole, MAX_RESULT_CHARS, "\n…\n");
+    if cut.left_out == 0 {
+        return whole.to_owned();
+    }
+    let note = text(lang, "announce-cut", &[("count", cut.left_out.into())]);
+    format!("{}\n{note}", cut.text)
+}
+
+fn seconds(elapsed_ms: u64) -> String {
+    format!("{:.1}", elapsed_ms as f64 / 1000.0)
+}

@@ -1,0 +1,629 @@
+//! The fold: what a journal says about its run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sortie_core::{
+    Announcement, Block, CallId, ChildRef, ChildWait, Epoch, Event, InboxItem, JournalEntry,
+    Message, Outcome, Reason, ResultStatus, RunId, RunSpec, Seq, SharedMessage, StopReason,
+    Summary, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
+};
+use sortie_text::{Arg, text};
+
+use crate::batch::{Batch, CallStatus};
+use crate::render;
+use crate::repeats::{REPEATS_BEFORE_END, REPEATS_BEFORE_NOTICE, Repeats};
+
+/// Failures of the model in a row before the run ends.
+const MAX_MODEL_FAILURES: u32 = 5;
+/// The wait after the first failure; it doubles with each further one.
+const FIRST_RETRY_DELAY_MS: u64 = 500;
+/// Progress for each answer with tool calls.
+const PROGRESS_PER_ITERATION: u8 = 5;
+/// The most progress a run shows before it has ended.
+const PROGRESS_BEFORE_END: u8 = 90;
+
+/// What a journal says about its run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunState {
+    run: RunId,
+    spec: Arc<RunSpec>,
+    phase: Phase,
+    history: Vec<SharedMessage>,
+    /// Notices that came while calls were open; they follow the results.
+    held_notices: Vec<String>,
+    turn: u32,
+    iterations: u32,
+    tool_calls: u32,
+    usage: Usage,
+    model: Option<String>,
+    progress: u8,
+    todos: Vec<Todo>,
+    children: BTreeMap<RunId, ChildRef>,
+    announced: BTreeSet<RunId>,
+    repeats: Repeats,
+    failures: u32,
+    nudges: Nudges,
+    last_text: Option<String>,
+    started_at: Option<Timestamp>,
+    head: Seq,
+    epoch: Epoch,
+}
+
+/// Where a run is between its events.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Phase {
+    /// The model speaks next.
+    Thinking,
+    /// Calls of the last answer have no result yet.
+    Acting(Batch),
+    /// The model has said its word, but children are still out.
+    Resting,
+    /// The end is decided, not yet written.
+    Concluding(Outcome),
+    /// The end is written.
+    Ended(Outcome),
+}
+
+/// What the model has already been reminded of; each reminder comes once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Nudges {
+    empty: bool,
+    cut_off: bool,
+}
+
+/// An event that cannot follow what the journal says so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IllegalEvent {
+    /// Where.
+    pub seq: Seq,
+    /// What does not fit.
+    pub what: String,
+}
+
+impl std::fmt::Display for IllegalEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "entry {} does not fit: {}", self.seq, self.what)
+    }
+}
+
+impl std::error::Error for IllegalEvent {}
+
+impl RunState {
+    /// Folds a whole journal. `earlier` is the history of the run that this one continues.
+    pub fn fold(earlier: &[SharedMessage], entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
+        let Some((first, rest)) = entries.split_first() else {
+            return Err(IllegalEvent {
+                seq: Seq(0),
+                what: "the journal is empty".to_owned(),
+            });
+        };
+        let Event::Admitted { spec } = &first.event else {
+            return Err(illegal(first, "the first event is not the admission"));
+        };
+        let mut state = Self::admitted(first.run, Arc::new((**spec).clone()), earlier);
+        state.head = first.seq;
+        for entry in rest {
+            state.apply(entry)?;
+        }
+        Ok(state)
+    }
+
+    fn admitted(run: RunId, spec: Arc<RunSpec>, earlier: &[SharedMessage]) -> Self {
+        let mut history = earlier.to_vec();
+        history.push(Arc::new(Message::User {
+            text: spec.task.clone(),
+        }));
+        Self {
+            run,
+            spec,
+            phase: Phase::Thinking,
+            history,
+            held_notices: Vec::new(),
+            turn: 0,
+            iterations: 0,
+            tool_calls: 0,
+            usage: Usage::default(),
+            model: None,
+            progress: 0,
+            todos: Vec::new(),
+            children: BTreeMap::new(),
+            announced: BTreeSet::new(),
+            repeats: Repeats::default(),
+            failures: 0,
+            nudges: Nudges::default(),
+            last_text: None,
+            started_at: None,
+            head: Seq(0),
+            epoch: Epoch(0),
+        }
+    }
+
+    /// Takes one more event.
+    pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), IllegalEvent> {
+        if entry.seq != self.head.next() {
+            return Err(illegal(entry, "it is not the next one"));
+        }
+        if let Phase::Ended(_) = self.phase {
+            return Err(illegal(entry, "the run has ended"));
+        }
+        match &entry.event {
+            Event::Admitted { .. } => return Err(illegal(entry, "the run was admitted before")),
+            Event::Claimed { epoch, .. } => self.claimed(*epoch, entry.at),
+            Event::InboxTaken { items } => self.inbox_taken(items),
+            Event::Answered {
+                blocks,
+                stop,
+                usage,
+                model,
+                ..
+            } => {
+                let Phase::Thinking = self.phase else {
+                    return Err(illegal(entry, "nobody had asked the model"));
+                };
+                self.usage = self.usage.plus(*usage);
+                self.model = Some(model.clone());
+                self.answered(blocks, *stop);
+            }
+            Event::ModelFailed { message, retryable } => self.model_failed(message, *retryable),
+            Event::Intended { call, fingerprint } => {
+                let open = self.open_call(entry, call)?;
+                open.status = CallStatus::Intended {
+                    fingerprint: fingerprint.clone(),
+                };
+            }
+            Event::Delegated { call, wait } => self.delegated(entry, call, wait)?,
+            Event::ToolFinished {
+                result,
+                spawned,
+                todos,
+                ..
+            } => {
+                self.open_call(entry, &result.call)?.status = CallStatus::Answered(result.clone());
+                self.tool_calls += 1;
+                if let Some(child) = spawned {
+                    self.expect_child(child);
+                }
+                if let Some(todos) = todos {
+                    self.todos.clone_from(todos);
+                }
+                self.close_batch_if_answered();
+            }
+            Event::Finished { outcome } => self.finished(outcome),
+        }
+        self.head = entry.seq;
+        Ok(())
+    }
+
+    fn claimed(&mut self, epoch: Epoch, at: Timestamp) {
+        self.epoch = epoch;
+        self.started_at.get_or_insert(at);
+        if let Phase::Acting(batch) = &mut self.phase {
+            batch.interrupt();
+        }
+    }
+
+    fn answered(&mut self, blocks: &[Block], stop: StopReason) {
+        let wrapping_up = self.must_wrap_up();
+        self.turn += 1;
+        self.failures = 0;
+        let words = spoken(blocks);
+        let calls: Vec<ToolCall> = blocks.iter().filter_map(call_of).cloned().collect();
+        if words.is_some() {
+            self.last_text.clone_from(&words);
+        }
+        if words.is_some() || !calls.is_empty() {
+            self.push(Message::Assistant {
+                blocks: blocks.to_vec(),
+            });
+        }
+        if wrapping_up {
+            self.refuse_calls(calls);
+            self.conclude_failed(
+                Reason::MaxIterations,
+                "fail-max-iterations",
+                &[("count", u64::from(self.spec.limits.max_iterations).into())],
+            );
+        } else if !calls.is_empty() {
+            self.begin_batch(calls);
+        } else {
+            self.answered_without_calls(words, stop);
+        }
+    }
+
+    fn begin_batch(&mut self, calls: Vec<ToolCall>) {
+        self.iterations += 1;
+        let times = self.repeats.observe(&calls);
+        if times >= REPEATS_BEFORE_END {
+            let tool = calls
+                .first()
+                .map_or(String::new(), |call| call.name.clone());
+            self.refuse_calls(calls);
+            self.conclude_failed(
+                Reason::Loop,
+                "fail-loop",
+                &[("tool", tool.into()), ("count", u64::from(times).into())],
+            );
+            return;
+        }
+        self.phase = Phase::Acting(Batch::new(calls));
+    }
+
+    /// Answers calls that will never run, so that history stays well formed.
+    fn refuse_calls(&mut self, calls: Vec<ToolCall>) {
+        if calls.is_empty() {
+            return;
+        }
+        let words = text(self.spec.lang, "call-cancelled", &[]);
+        let results = Batch::new(calls).close(&words);
+        self.push(Message::Tools { results });
+    }
+
+    fn answered_without_calls(&mut self, words: Option<String>, stop: StopReason) {
+        match (stop, words) {
+            (StopReason::Refusal, _) => self.conclude_failed(Reason::Error, "fail-refusal", &[]),
+            (StopReason::ContentFilter, _) => {
+                self.conclude_failed(Reason::Error, "fail-filter", &[]);
+            }
+            (StopReason::MaxTokens, _) if !self.nudges.cut_off => {
+                self.nudges.cut_off = true;
+                self.notice("notice-max-tokens", &[]);
+            }
+            (StopReason::MaxTokens, _) => {
+                self.conclude_failed(Reason::Error, "fail-cut-off", &[]);
+            }
+            (StopReason::EndTurn | StopReason::ToolUse, None) if !self.nudges.empty => {
+                self.nudges.empty = true;
+                self.notice("notice-empty", &[]);
+            }
+            (StopReason::EndTurn | StopReason::ToolUse, None) => {
+                self.conclude_failed(Reason::EmptyResult, "fail-empty", &[]);
+            }
+            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => {
+                self.phase = if self.children.is_empty() {
+                    Phase::Concluding(Outcome::Completed { text: words })
+                } else {
+                    Phase::Resting
+                };
+            }
+        }
+    }
+
+    fn model_failed(&mut self, message: &str, retryable: bool) {
+        self.failures += 1;
+        if !retryable || self.failures >= MAX_MODEL_FAILURES {
+            self.conclude_failed(Reason::Error, "fail-model", &[("message", message.into())]);
+        }
+    }
+
+    fn delegated(
+        &mut self,
+        entry: &JournalEntry,
+        call: &CallId,
+        wait: &ChildWait,
+    ) -> Result<(), IllegalEvent> {
+        self.open_call(entry, call)?.status = CallStatus::Waiting(wait.clone());
+        match wait {
+            ChildWait::Result { child } => self.expect_child(child),
+            ChildWait::Finished { .. } => self.answer_waits_that_are_over(),
+        }
+        Ok(())
+    }
+
+    fn inbox_taken(&mut self, items: &[InboxItem]) {
+        for item in items {
+            match item {
+                InboxItem::Announcement(announcement) => {
+                    self.children.remove(&announcement.child);
+                    if self.announced.insert(announcement.child) && !self.answer_blocking_call(item)
+                    {
+                        self.announce(announcement);
+                    }
+                }
+                InboxItem::Steer { from, text: words } => {
+                    let notice = render::steer_notice(self.spec.lang, *from, words);
+                    self.push_notice(notice);
+                }
+            }
+        }
+        self.answer_waits_that_are_over();
+    }
+
+    fn answer_blocking_call(&mut self, item: &InboxItem) -> bool {
+        let Some((call, announcement)) = render::answered_call(item) else {
+            return false;
+        };
+        let lang = self.spec.lang;
+        let Phase::Acting(batch) = &mut self.phase else {
+            return false;
+        };
+        let Some(open) = batch.get_mut(call) else {
+            return false;
+        };
+        if let CallStatus::Answered(_) = open.status {
+            return false;
+        }
+        open.status = CallStatus::Answered(render::blocking_result(
+            lang,
+            call.clone(),
+            open.call.provider_id.clone(),
+            announcement,
+        ));
+        self.tool_calls += 1;
+        self.close_batch_if_answered();
+        true
+    }
+
+    fn announce(&mut self, announcement: &Announcement) {
+        let pending: Vec<&ChildRef> = self.children.values().collect();
+        let notice = render::announcement_notice(self.spec.lang, announcement, &pending);
+        self.push_notice(notice);
+    }
+
+    fn answer_waits_that_are_over(&mut self) {
+        let done = text(self.spec.lang, "manage-wait-done", &[]);
+        let Phase::Acting(batch) = &mut self.phase else {
+            return;
+        };
+        let children = &self.children;
+        let over = batch.waits_that_are_over(|child| children.contains_key(child));
+        for call in &over {
+            if let Some(open) = batch.get_mut(&call.id) {
+                open.status =
+                    CallStatus::Answered(ToolResult::not_run(call, ResultStatus::Ok, done.clone()));
+                self.tool_calls += 1;
+            }
+        }
+        self.close_batch_if_answered();
+    }
+
+    fn close_batch_if_answered(&mut self) {
+        let Phase::Acting(batch) = &self.phase else {
+            return;
+        };
+        let Some(results) = batch.results() else {
+            return;
+        };
+        self.push(Message::Tools { results });
+        self.phase = Phase::Thinking;
+        self.raise_progress();
+        for notice in std::mem::take(&mut self.held_notices) {
+            self.push(Message::Notice { text: notice });
+        }
+        let times = self.repeats.count();
+        if times >= REPEATS_BEFORE_NOTICE {
+            self.notice("notice-loop", &[("count", u64::from(times).into())]);
+        }
+    }
+
+    fn finished(&mut self, outcome: &Outcome) {
+        if let Phase::Acting(batch) = std::mem::replace(&mut self.phase, Phase::Resting) {
+            let words = text(self.spec.lang, "call-cancelled", &[]);
+            let results = batch.close(&words);
+            self.push(Message::Tools { results });
+        }
+        if let Outcome::Completed { .. } = outcome {
+            self.progress = 100;
+        }
+        self.phase = Phase::Ended(outcome.clone());
+    }
+
+    fn expect_child(&mut self, child: &ChildRef) {
+        // The child may have reported before its parent noted that it exists: the parent died in
+        // between.
+        if !self.announced.contains(&child.run) {
+            self.children.insert(child.run, child.clone());
+        }
+    }
+
+    fn push_notice(&mut self, notice: String) {
+        match self.phase {
+            Phase::Acting(_) => self.held_notices.push(notice),
+            Phase::Thinking | Phase::Concluding(_) | Phase::Ended(_) => {
+                self.push(Message::Notice { text: notice });
+            }
+            Phase::Resting => {
+                self.push(Message::Notice { text: notice });
+                self.phase = Phase::Thinking;
+            }
+        }
+    }
+
+    fn notice(&mut self, key: &str, args: &[(&str, Arg)]) {
+        let words = text(self.spec.lang, key, args);
+        self.push(Message::Notice { text: words });
+    }
+
+    fn push(&mut self, message: Message) {
+        self.history.push(Arc::new(message));
+    }
+
+    fn conclude_failed(&mut self, reason: Reason, key: &str, args: &[(&str, Arg)]) {
+        self.phase = Phase::Concluding(Outcome::Failed {
+            reason,
+            message: text(self.spec.lang, key, args),
+            partial: self.last_text.clone(),
+        });
+    }
+
+    fn raise_progress(&mut self) {
+        let by_iterations = self
+            .iterations
+            .saturating_mul(u32::from(PROGRESS_PER_ITERATION));
+        let done = self
+            .todos
+            .iter()
+            .filter(|todo| todo.status == TodoStatus::Completed)
+            .count();
+        let reached = match self.todos.len() {
+            0 => by_iterations,
+            total => u32::try_from(done * usize::from(PROGRESS_BEFORE_END) / total).unwrap_or(0),
+        };
+        let reached = reached.min(u32::from(PROGRESS_BEFORE_END));
+        self.progress = self.progress.max(u8::try_from(reached).unwrap_or(0));
+    }
+
+    fn open_call(
+        &mut self,
+        entry: &JournalEntry,
+        call: &CallId,
+    ) -> Result<&mut crate::OpenCall, IllegalEvent> {
+        let Phase::Acting(batch) = &mut self.phase else {
+            return Err(illegal(entry, "no call is open"));
+        };
+        match batch.get_mut(call) {
+            Some(open) if !matches!(open.status, CallStatus::Answered(_)) => Ok(open),
+            Some(_) => Err(illegal(entry, &format!("call {call} has its answer"))),
+            None => Err(illegal(entry, &format!("there is no call {call}"))),
+        }
+    }
+}
+
+/// What others may know.
+impl RunState {
+    pub(crate) const fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// The run.
+    pub const fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// What it was admitted with.
+    pub const fn spec(&self) -> &Arc<RunSpec> {
+        &self.spec
+    }
+
+    /// How it ended, if it has.
+    pub const fn outcome(&self) -> Option<&Outcome> {
+        match &self.phase {
+            Phase::Ended(outcome) => Some(outcome),
+            Phase::Thinking | Phase::Acting(_) | Phase::Resting | Phase::Concluding(_) => None,
+        }
+    }
+
+    /// What the model has read and said.
+    pub fn messages(&self) -> &[SharedMessage] {
+        &self.history
+    }
+
+    /// Answers so far.
+    pub const fn turn(&self) -> u32 {
+        self.turn
+    }
+
+    /// Calls answered so far.
+    pub const fn tool_calls(&self) -> u32 {
+        self.tool_calls
+    }
+
+    /// What it used.
+    pub const fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// 0 to 100; never goes back.
+    pub const fn progress(&self) -> u8 {
+        self.progress
+    }
+
+    /// Its todo list.
+    pub fn todos(&self) -> &[Todo] {
+        &self.todos
+    }
+
+    /// The end of its journal.
+    pub const fn head(&self) -> Seq {
+        self.head
+    }
+
+    /// Whether the run has said its word and only waits for children.
+    pub const fn is_resting(&self) -> bool {
+        matches!(self.phase, Phase::Resting)
+    }
+
+    /// When it was first claimed.
+    pub const fn started_at(&self) -> Option<Timestamp> {
+        self.started_at
+    }
+
+    /// When it has to be done.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        let limit = i64::try_from(self.spec.limits.timeout_ms?).unwrap_or(i64::MAX);
+        Some(self.started_at?.plus_ms(limit))
+    }
+
+    /// Children that have not reported.
+    pub fn open_children(&self) -> Vec<ChildRef> {
+        self.children.values().cloned().collect()
+    }
+
+    /// The last thing it said.
+    pub fn last_text(&self) -> Option<String> {
+        self.last_text.clone()
+    }
+
+    /// Whether the next answer is the last, without tools.
+    pub fn must_wrap_up(&self) -> bool {
+        self.iterations >= self.spec.limits.max_iterations
+    }
+
+    /// What the record says while the run runs.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            waiting_on: self.waiting_on(),
+            progress: self.progress,
+            tool_calls: self.tool_calls,
+            usage: self.usage,
+            model: self
+                .model
+                .clone()
+                .unwrap_or_else(|| self.spec.model.clone()),
+            last_text: self.last_text.clone(),
+        }
+    }
+
+    pub(crate) fn wrap_up_notice(&self) -> SharedMessage {
+        Arc::new(Message::Notice {
+            text: text(
+                self.spec.lang,
+                "notice-wrap-up",
+                &[("count", u64::from(self.spec.limits.max_iterations).into())],
+            ),
+        })
+    }
+
+    pub(crate) const fn retry_delay_ms(&self) -> u64 {
+        match self.failures {
+            0 => 0,
+            failures => FIRST_RETRY_DELAY_MS << (failures - 1),
+        }
+    }
+}
+
+fn illegal(entry: &JournalEntry, what: &str) -> IllegalEvent {
+    IllegalEvent {
+        seq: entry.seq,
+        what: format!("{} ({})", what, entry.event.name()),
+    }
+}
+
+fn call_of(block: &Block) -> Option<&ToolCall> {
+    match block {
+        Block::Call(call) => Some(call),
+        Block::Text { .. } | Block::Reasoning { .. } => None,
+    }
+}
+
+fn spoken(blocks: &[Block]) -> Option<String> {
+    let words: Vec<&str> = blocks
+        .iter()
+        .filter_map(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::Reasoning { .. } | Block::Call(_) => None,
+        })
+        .collect();
+    let words = words.join("\n");
+    (!words.trim().is_empty()).then_some(words)
+}

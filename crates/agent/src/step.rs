@@ -1,0 +1,141 @@
+//! What comes next for a run: the one decision everything else follows from.
+
+use sortie_core::{Cancellation, ChildRef, Outcome, Reason, SharedMessage, Timestamp, WaitingOn};
+use sortie_text::text;
+
+use crate::batch::{Batch, OpenCall};
+use crate::state::{Phase, RunState};
+
+/// What the driver has to do next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Ask the model.
+    CallModel(ModelCall),
+    /// Run or settle these calls.
+    CallTools(Vec<OpenCall>),
+    /// Nothing until the inbox fills: these children are still out.
+    Wait(Vec<ChildRef>),
+    /// Write the end.
+    Finish(Outcome),
+    /// The end is written.
+    Done,
+}
+
+/// How to ask the model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelCall {
+    /// Which turn this will be, from 1.
+    pub turn: u32,
+    /// What the model reads.
+    pub messages: Vec<SharedMessage>,
+    /// Whether it may call tools; the last call before a cap may not.
+    pub with_tools: bool,
+    /// How long to wait first, after a failure.
+    pub delay_ms: u64,
+}
+
+impl RunState {
+    /// Decides what comes next, given the time and whether somebody wants the run stopped.
+    ///
+    /// A conclusion already in the journal beats a cancel and a deadline: a result that exists is
+    /// not thrown away.
+    pub fn next_step(&self, now: Timestamp, cancel: Option<&Cancellation>) -> Step {
+        match self.phase() {
+            Phase::Ended(_) => return Step::Done,
+            Phase::Concluding(outcome) => return Step::Finish(outcome.clone()),
+            Phase::Thinking | Phase::Acting(_) | Phase::Resting => {}
+        }
+        if let Some(cancellation) = cancel {
+            return Step::Finish(Outcome::Cancelled {
+                cancellation: cancellation.clone(),
+                partial: self.last_text(),
+            });
+        }
+        if let Some(outcome) = self.overdue(now) {
+            return Step::Finish(outcome);
+        }
+        match self.phase() {
+            Phase::Thinking => self.think(),
+            Phase::Acting(batch) => self.act(batch),
+            Phase::Resting => Step::Wait(self.open_children()),
+            Phase::Concluding(outcome) => Step::Finish(outcome.clone()),
+            Phase::Ended(_) => Step::Done,
+        }
+    }
+
+    /// What the run waits for in its present phase.
+    pub fn waiting_on(&self) -> Option<WaitingOn> {
+        match self.phase() {
+            Phase::Thinking => Some(WaitingOn::Model),
+            Phase::Acting(batch) if batch.runnable().next().is_some() => Some(WaitingOn::Tool),
+            Phase::Acting(_) | Phase::Resting => Some(WaitingOn::Children),
+            Phase::Concluding(_) | Phase::Ended(_) => None,
+        }
+    }
+
+    fn overdue(&self, now: Timestamp) -> Option<Outcome> {
+        let limit_ms = self.spec().limits.timeout_ms?;
+        (self.deadline()? <= now).then(|| Outcome::Timeout {
+            limit_ms,
+            partial: self.last_text(),
+        })
+    }
+
+    fn think(&self) -> Step {
+        if let Some(outcome) = self.tokens_used_up() {
+            return Step::Finish(outcome);
+        }
+        let wrap_up = self.must_wrap_up();
+        let mut messages = self.messages().to_vec();
+        if wrap_up {
+            messages.push(self.wrap_up_notice());
+        }
+        Step::CallModel(ModelCall {
+            turn: self.turn() + 1,
+            messages,
+            with_tools: !wrap_up,
+            delay_ms: self.retry_delay_ms(),
+        })
+    }
+
+    fn act(&self, batch: &Batch) -> Step {
+        let mut runnable: Vec<OpenCall> = batch.runnable().cloned().collect();
+        if runnable.is_empty() {
+            return Step::Wait(self.open_children());
+        }
+        if let Some(limit) = self.spec().limits.budget.tool_calls {
+            let left = limit.saturating_sub(u64::from(self.tool_calls()));
+            if left == 0 {
+                return Step::Finish(self.calls_used_up(limit));
+            }
+            runnable.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        }
+        Step::CallTools(runnable)
+    }
+
+    fn tokens_used_up(&self) -> Option<Outcome> {
+        let limit = self.spec().limits.budget.tokens?;
+        let used = self.usage().total_tokens()?;
+        (used >= limit).then(|| Outcome::Failed {
+            reason: Reason::Budget,
+            message: text(
+                self.spec().lang,
+                "fail-budget-tokens",
+                &[("used", used.into()), ("limit", limit.into())],
+            ),
+            partial: self.last_text(),
+        })
+    }
+
+    fn calls_used_up(&self, limit: u64) -> Outcome {
+        Outcome::Failed {
+            reason: Reason::Budget,
+            message: text(
+                self.spec().lang,
+                "fail-budget-calls",
+                &[("limit", limit.into())],
+            ),
+            partial: self.last_text(),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The journal as a person reads it: one line per thing that happened.
+
+use sortie_core::{Arguments, Block, Event, InboxItem, JournalEntry, ResultStatus, Timestamp};
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TranscriptLine {
+    /// When.
+    pub at: Timestamp,
+    /// Who or what: `user`, `assistant`, `call`, `result`, `notice`, `runtime`.
+    pub kind: &'static str,
+    /// What: whole, not cut.
+    pub text: String,
+}
+
+/// The transcript of a journal.
+pub fn transcript(entries: &[JournalEntry]) -> Vec<TranscriptLine> {
+    entries.iter().flat_map(lines_of).collect()
+}
+
+fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
+    let line = |kind, text: String| TranscriptLine {
+        at: entry.at,
+        kind,
+        text,
+    };
+    match &entry.event {
+        Event::Admitted { spec } => vec![line("user", spec.task.clone())],
+        Event::Claimed { epoch, recovered } if *recovered => vec![line(
+            "runtime",
+            format!("resumed after a crash (claim {})", epoch.0),
+        )],
+        Event::Claimed { .. } => Vec::new(),
+        Event::InboxTaken { items } => items
+            .iter()
+            .map(|item| match item {
+                InboxItem::Announcement(announcement) => line(
+                    "announcement",
+                    format!(
+                        "[{}] {} {}: {}",
+                        announcement.agent,
+                        announcement.label,
+                        announcement.outcome.status(),
+                        announcement
+                            .outcome
+                            .text()
+                            .map(str::to_owned)
+                            .or_else(|| announcement.outcome.error())
+                            .unwrap_or_default()
+                    ),
+                ),
+                InboxItem::Steer { text, .. } => line("steer", text.clone()),
+            })
+            .collect(),
+        Event::Answered { blocks, .. } => blocks
+            .iter()
+            .map(|block| match block {
+                Block::Text { text } => line("assistant", text.clone()),
+                Block::Reasoning { text, .. } => line("reasoning", text.clone()),
+                Block::Call(call) => line(
+                    "call",
+                    match &call.arguments {
+                        Arguments::Json(value) => format!("{} {value}", call.name),
+                        Arguments::Malformed { raw, .. } => format!("{} {raw}", call.name),
+                    },
+                ),
+            })
+            .collect(),
+        Event::ModelFailed { message, .. } => vec![line("runtime", format!("model: {message}"))],
+        Event::Intended { .. } | Event::Delegated { .. } => Vec::new(),
+        Event::ToolFinished { result, .. } => vec![line(
+            match result.status {
+                ResultStatus::Ok => "result",
+                ResultStatus::Error => "error",
+                ResultStatus::Denied => "denied",
+                ResultStatus::Interrupted => "interrupted",
+            },
+            result.text.clone(),
+        )],
+        Event::Finished { outcome } => vec![line(
+            "runtime",
+            match outcome.error() {
+                None => outcome.status().to_string(),
+                Some(error) => format!("{}: {error}", outcome.status()),
+            },
+        )],
+    }
+}

@@ -1,0 +1,125 @@
+//! Points at which a test kills the process, one for each row of the crash table.
+//!
+//! Without the feature `crash-points` all of this is nothing. With it, [`arm`] chooses a point, and
+//! the process kills itself there as `kill -9` would.
+
+use std::str::FromStr;
+
+/// A place between an effect and the fact of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// A child is about to be admitted.
+    BeforeAdmit,
+    /// A child was admitted; its parent does not know yet.
+    AfterAdmit,
+    /// A run was claimed; nothing has run.
+    AfterClaim,
+    /// A model answered; nothing is written.
+    AfterModelAnswer,
+    /// A tool ran; nothing is written.
+    AfterTool,
+    /// A run ended; nobody was told.
+    AfterFinish,
+    /// An announcement is in its parent's inbox.
+    AfterDeliver,
+    /// A parent took its inbox; it has not asked its model.
+    AfterTakeInbox,
+    /// A place outside accepted a result; that is not written.
+    AfterSink,
+}
+
+const NAMES: [(&str, Point); 9] = [
+    ("before-admit", Point::BeforeAdmit),
+    ("after-admit", Point::AfterAdmit),
+    ("after-claim", Point::AfterClaim),
+    ("after-model-answer", Point::AfterModelAnswer),
+    ("after-tool", Point::AfterTool),
+    ("after-finish", Point::AfterFinish),
+    ("after-deliver", Point::AfterDeliver),
+    ("after-take-inbox", Point::AfterTakeInbox),
+    ("after-sink", Point::AfterSink),
+];
+
+/// A plan to die: at a point, when it is reached for the `nth` time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Where.
+    pub point: Point,
+    /// At which visit, from 1.
+    pub nth: u32,
+}
+
+/// A plan that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("a crash plan is written point:n, for example after-admit:2; got {0:?}")]
+pub struct BadPlan(String);
+
+impl FromStr for Plan {
+    type Err = BadPlan;
+
+    fn from_str(text: &str) -> Result<Self, BadPlan> {
+        let bad = || BadPlan(text.to_owned());
+        let (name, nth) = text.split_once(':').ok_or_else(bad)?;
+        let (_, point) = NAMES
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .ok_or_else(bad)?;
+        Ok(Self {
+            point,
+            nth: nth.parse().map_err(|_| bad())?,
+        })
+    }
+}
+
+#[cfg(feature = "crash-points")]
+mod armed {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+    use super::{Plan, Point};
+
+    static PLAN: OnceLock<Plan> = OnceLock::new();
+    static VISITS: AtomicU32 = AtomicU32::new(0);
+    static BROKEN_OUTBOX: AtomicBool = AtomicBool::new(false);
+
+    /// Arms the process; only the first plan counts.
+    pub fn arm(plan: Plan) {
+        PLAN.get_or_init(|| plan);
+    }
+
+    /// Switches delivery off: the control that a harness must notice.
+    pub fn break_outbox() {
+        BROKEN_OUTBOX.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn point(point: Point) {
+        let Some(plan) = PLAN.get().filter(|plan| plan.point == point) else {
+            return;
+        };
+        if VISITS.fetch_add(1, Ordering::SeqCst) + 1 == plan.nth {
+            let me = rustix::process::getpid();
+            // Nothing can be done if even this fails: the test that waits for it will say so.
+            rustix::process::kill_process(me, rustix::process::Signal::KILL).ok();
+            loop {
+                std::thread::park();
+            }
+        }
+    }
+
+    pub(crate) fn outbox_is_broken() -> bool {
+        BROKEN_OUTBOX.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(feature = "crash-points")]
+pub use armed::{arm, break_outbox};
+#[cfg(feature = "crash-points")]
+pub(crate) use armed::{outbox_is_broken, point};
+
+#[cfg(not(feature = "crash-points"))]
+pub(crate) const fn point(_point: Point) {}
+
+#[cfg(not(feature = "crash-points"))]
+pub(crate) const fn outbox_is_broken() -> bool {
+    false
+}

@@ -1,0 +1,555 @@
+//! How a run runs: take the inbox into the journal, ask the machine, act, append; until it ends,
+//! waits for its children, or has to be given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use sortie_agent::{ModelCall, OpenCall, RunState, Step};
+use sortie_core::{
+    AnswerPart, Asker, Block, CallId, Claimed, DeltaSink, Event, Fence, Finish, JournalEntry,
+    ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome, Park, Reason, RunId, RunSpec,
+    SharedMessage, StoreError, Summary, ToolCall, ToolSpec, WaitingOn,
+};
+use sortie_text::text;
+use tokio::sync::watch;
+
+use crate::crash::{self, Point};
+use crate::dispatch::{Dispatch, Finished, Prepared, Ready, Settled};
+use crate::live::Signals;
+use crate::pen::{Pen, PenError};
+use crate::runtime::Shared;
+
+/// How many runs back a continued history goes, at most.
+const MAX_CONTINUED_RUNS: usize = 32;
+/// How many calls of one answer run at once.
+const MAX_PARALLEL_CALLS: usize = 16;
+
+/// How an executor let go of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LetGo {
+    /// It ended.
+    Ended,
+    /// It waits for its children; its inbox will wake it.
+    Parked,
+    /// The runtime shuts down; it is back in the queue.
+    Released,
+}
+
+/// Executes a claimed run until it can be let go of.
+pub(crate) async fn execute(
+    shared: Arc<Shared>,
+    claimed: Claimed,
+    signals: watch::Receiver<Signals>,
+) -> Result<LetGo, PenError> {
+    let fence = claimed.fence;
+    let state = match load(&shared, &claimed).await {
+        Ok(state) => state,
+        Err(Unreadable(what)) => return give_up(&shared, fence, &what).await,
+    };
+    let spec = Arc::clone(state.spec());
+    let woken = fence.epoch.0 > 1;
+    if fence.epoch.0 == 1 {
+        shared.notify(
+            fence.run,
+            &spec,
+            state.head(),
+            NotificationKind::Started {
+                agent: spec.agent.name.clone(),
+                label: spec.label.clone(),
+                parent_id: spec.parent.as_ref().map(|parent| parent.run),
+            },
+        );
+    }
+    let executor = Executor {
+        system: spec.agent.prompt.as_str().into(),
+        tools: shared.toolbox.specs(&spec.tools),
+        pen: Pen::new(
+            Arc::clone(&shared.store),
+            Arc::clone(&shared.clock),
+            fence,
+            state,
+        ),
+        shared,
+        spec,
+        fence,
+        signals,
+    };
+    executor.run(woken).await
+}
+
+struct Executor {
+    shared: Arc<Shared>,
+    spec: Arc<RunSpec>,
+    fence: Fence,
+    pen: Pen,
+    system: Arc<str>,
+    tools: Arc<[ToolSpec]>,
+    signals: watch::Receiver<Signals>,
+}
+
+/// What may come before the work under way is done.
+struct Interruptions {
+    signals: watch::Receiver<Signals>,
+    grace: Duration,
+    time_left: Option<Duration>,
+}
+
+impl Interruptions {
+    /// Waits for `work` unless a signal or the deadline comes first; then `work` is dropped, and
+    /// with it everything it started.
+    async fn race<T>(mut self, work: impl Future<Output = T>) -> Went<T> {
+        tokio::select! {
+            biased;
+            done = work => Went::Through(done),
+            () = interrupted(&mut self.signals, self.grace) => Went::Interrupted,
+            () = sleep_if(self.time_left) => Went::Interrupted,
+        }
+    }
+}
+
+/// Returns when what is under way has to be dropped. A shutdown leaves it some time first.
+async fn interrupted(signals: &mut watch::Receiver<Signals>, grace: Duration) {
+    // The sender lives in `Live` as long as this claim does; if it is gone, so is the claim.
+    let only_release = match signals.wait_for(Signals::interrupts).await {
+        Ok(signals) => signals.cancel.is_none() && !signals.lost,
+        Err(_) => false,
+    };
+    if only_release {
+        tokio::time::sleep(grace).await;
+    }
+}
+
+/// Whether what was under way came to its end.
+enum Went<T> {
+    /// It did.
+    Through(T),
+    /// A cancel, the deadline or a shutdown came first: ask the machine again.
+    Interrupted,
+}
+
+impl Executor {
+    async fn run(mut self, woken: bool) -> Result<LetGo, PenError> {
+        let mut inbox_hint = woken;
+        loop {
+            let signals = self.signals.borrow_and_update().clone();
+            if signals.lost {
+                return Err(StoreError::Fenced {
+                    run: self.fence.run,
+                }
+                .into());
+            }
+            if signals.release {
+                return self.release().await;
+            }
+            if self.pen.take_inbox(inbox_hint || signals.inbox).await? {
+                crash::point(Point::AfterTakeInbox);
+            }
+            inbox_hint = false;
+            if signals.inbox {
+                self.shared
+                    .live
+                    .signal(self.fence.run, |signals| signals.inbox = false);
+            }
+            let now = self.shared.clock.now();
+            let cancel = signals.cancel.as_ref().or_else(|| self.pen.cancel());
+            match self.pen.state().next_step(now, cancel) {
+                Step::CallModel(call) => self.call_model(call).await?,
+                Step::CallTools(calls) => self.call_tools(&calls).await?,
+                Step::Wait(_children) => {
+                    if self.park().await? {
+                        return Ok(LetGo::Parked);
+                    }
+                    inbox_hint = true;
+                }
+                Step::Finish(outcome) => return self.finish(outcome).await,
+                Step::Done => return Ok(LetGo::Ended),
+            }
+        }
+    }
+
+    async fn call_model(&mut self, call: ModelCall) -> Result<(), PenError> {
+        let turn = call.turn;
+        let asked = {
+            let ask = ask(
+                Arc::clone(&self.shared),
+                self.request(call.turn, call.messages, call.with_tools),
+                call.delay_ms,
+            );
+            // Nothing is lost with a question: it is asked again.
+            self.interruptions(Duration::ZERO).race(ask).await
+        };
+        crash::point(Point::AfterModelAnswer);
+        self.pen.settle().await?;
+        let event = match asked {
+            Went::Interrupted => return Ok(()),
+            Went::Through(Ok(answer)) => answered(turn, answer),
+            Went::Through(Err(error)) => Event::ModelFailed {
+                message: error.message,
+                retryable: error.retryable,
+            },
+        };
+        self.pen.write(vec![event], Vec::new()).await?;
+        if self.pen.state().is_resting() {
+            let words = self.pen.state().last_text().unwrap_or_default();
+            self.notify(NotificationKind::Said { text: words });
+        }
+        Ok(())
+    }
+
+    async fn call_tools(&mut self, calls: &[OpenCall]) -> Result<(), PenError> {
+        let shared = Arc::clone(&self.shared);
+        let spec = Arc::clone(&self.spec);
+        let dispatch = Dispatch {
+            shared: &shared,
+            spec: &spec,
+            fence: self.fence,
+        };
+        let mut free = Vec::new();
+        for open in calls {
+            match dispatch.prepare(open) {
+                Prepared::Answered(finished) => self.note(vec![finished]).await?,
+                Prepared::Free(ready) => free.push(ready),
+                Prepared::Guarded(ready) => {
+                    // Order matters to whoever changes something: what was asked for before runs
+                    // before.
+                    if !self.run_free(dispatch, std::mem::take(&mut free)).await?
+                        || !self.run_guarded(dispatch, &ready).await?
+                    {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        self.run_free(dispatch, free).await?;
+        Ok(())
+    }
+
+    /// Runs calls beside each other; `false` if they were interrupted.
+    async fn run_free<'a>(
+        &mut self,
+        dispatch: Dispatch<'a>,
+        ready: Vec<Ready<'a>>,
+    ) -> Result<bool, PenError> {
+        let mut waiting = ready.into_iter();
+        let mut running = FuturesUnordered::new();
+        loop {
+            while running.len() < MAX_PARALLEL_CALLS
+                && let Some(ready) = waiting.next()
+            {
+                self.announce_call(ready.call);
+                running.push(dispatch.run_free(ready));
+            }
+            let mut finished = Vec::new();
+            match self
+                .interruptions(self.shared.settings.shutdown_grace)
+                .race(running.next())
+                .await
+            {
+                Went::Through(Some(first)) => finished.push(first),
+                Went::Through(None) => return Ok(true),
+                Went::Interrupted => return Ok(false),
+            }
+            while let std::task::Poll::Ready(Some(more)) = futures::poll!(running.next()) {
+                finished.push(more);
+            }
+            crash::point(Point::AfterTool);
+            self.note(finished).await?;
+        }
+    }
+
+    /// Runs one call alone, its intent first; `false` if it was interrupted.
+    async fn run_guarded<'a>(
+        &mut self,
+        dispatch: Dispatch<'a>,
+        ready: &Ready<'a>,
+    ) -> Result<bool, PenError> {
+        let intent = match self
+            .interruptions(self.shared.settings.shutdown_grace)
+            .race(dispatch.settle(ready))
+            .await
+        {
+            Went::Interrupted => return Ok(false),
+            Went::Through(Settled::Answered(finished)) => {
+                self.note(vec![finished]).await?;
+                return Ok(true);
+            }
+            Went::Through(Settled::Run { intent }) => intent,
+        };
+        self.pen.write(vec![intent], Vec::new()).await?;
+        self.pen.settle().await?;
+        self.announce_call(ready.call);
+        match self
+            .interruptions(self.shared.settings.shutdown_grace)
+            .race(dispatch.run(ready))
+            .await
+        {
+            Went::Interrupted => Ok(false),
+            Went::Through(finished) => {
+                crash::point(Point::AfterTool);
+                self.note(vec![finished]).await?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Writes what came of calls.
+    async fn note(&mut self, finished: Vec<Finished>) -> Result<(), PenError> {
+        let before = self.pen.state().progress();
+        let mut events = Vec::with_capacity(finished.len());
+        let mut blobs = Vec::new();
+        for finished in finished {
+            events.push(finished.event);
+            blobs.extend(finished.blob);
+        }
+        self.pen.write(events, blobs).await?;
+        let state = self.pen.state();
+        if state.progress() > before {
+            let kind = NotificationKind::Progress {
+                progress: state.progress(),
+                tool_calls: state.tool_calls(),
+            };
+            self.notify(kind);
+        }
+        Ok(())
+    }
+
+    async fn park(&mut self) -> Result<bool, PenError> {
+        self.pen.settle().await?;
+        let parked = self
+            .shared
+            .store
+            .park(Park {
+                fence: self.fence,
+                at: self.shared.clock.now(),
+                waiting_on: WaitingOn::Children,
+            })
+            .await?;
+        Ok(parked)
+    }
+
+    async fn release(mut self) -> Result<LetGo, PenError> {
+        self.pen.settle().await?;
+        self.shared
+            .store
+            .release(self.fence, self.shared.clock.now())
+            .await?;
+        Ok(LetGo::Released)
+    }
+
+    async fn finish(mut self, outcome: Outcome) -> Result<LetGo, PenError> {
+        self.pen.settle().await?;
+        let report = self
+            .shared
+            .store
+            .finish(Finish {
+                fence: self.fence,
+                at: self.shared.clock.now(),
+                events: Vec::new(),
+                blobs: Vec::new(),
+                summary: self.pen.state().summary(),
+                outcome,
+            })
+            .await?;
+        crash::point(Point::AfterFinish);
+        self.shared.ended(report);
+        Ok(LetGo::Ended)
+    }
+
+    /// What may come before the work under way is done.
+    fn interruptions(&self, grace: Duration) -> Interruptions {
+        let deadline = self.pen.state().deadline();
+        Interruptions {
+            signals: self.signals.clone(),
+            grace,
+            time_left: deadline
+                .map(|deadline| Duration::from_millis(deadline.ms_since(self.shared.clock.now()))),
+        }
+    }
+
+    fn request(&self, turn: u32, messages: Vec<SharedMessage>, with_tools: bool) -> ModelRequest {
+        ModelRequest {
+            asker: Asker {
+                run: self.fence.run,
+                agent: self.spec.agent.name.clone(),
+                label: self.spec.label.clone(),
+                task: self.spec.task.clone(),
+                depth: self.spec.depth,
+                turn,
+            },
+            model: self.spec.model.clone(),
+            system: Arc::clone(&self.system),
+            tools: if with_tools {
+                Arc::clone(&self.tools)
+            } else {
+                Arc::default()
+            },
+            messages,
+            thinking: self.spec.thinking.clone(),
+        }
+    }
+
+    fn announce_call(&self, call: &ToolCall) {
+        self.notify(NotificationKind::Tool {
+            tool: call.name.clone(),
+            tool_calls: self.pen.state().tool_calls(),
+        });
+    }
+
+    fn notify(&self, kind: NotificationKind) {
+        self.shared
+            .notify(self.fence.run, &self.spec, self.pen.state().head(), kind);
+    }
+}
+
+async fn ask(
+    shared: Arc<Shared>,
+    request: ModelRequest,
+    delay_ms: u64,
+) -> Result<ModelAnswer, ModelError> {
+    if delay_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+    }
+    let model = shared.models.find(&request.model)?;
+    let deltas = Deltas {
+        shared: &shared,
+        run: request.asker.run,
+    };
+    model.turn(request, &deltas).await
+}
+
+struct Deltas<'a> {
+    shared: &'a Shared,
+    run: RunId,
+}
+
+impl DeltaSink for Deltas<'_> {
+    fn text(&self, delta: &str) {
+        self.shared.delta(self.run, delta);
+    }
+}
+
+async fn sleep_if(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Gives each call of an answer Sortie's own id.
+fn answered(turn: u32, answer: ModelAnswer) -> Event {
+    let blocks = answer
+        .parts
+        .into_iter()
+        .enumerate()
+        .map(|(index, part)| match part {
+            AnswerPart::Text(text) => Block::Text { text },
+            AnswerPart::Reasoning { text, native } => Block::Reasoning { text, native },
+            AnswerPart::Call {
+                provider_id,
+                name,
+                arguments,
+            } => Block::Call(ToolCall {
+                id: CallId::new(turn, index),
+                provider_id,
+                name,
+                arguments,
+            }),
+        })
+        .collect();
+    Event::Answered {
+        turn,
+        blocks,
+        stop: answer.stop,
+        usage: answer.usage,
+        model: answer.model,
+    }
+}
+
+/// A journal that cannot be gone on with.
+struct Unreadable(String);
+
+async fn load(shared: &Shared, claimed: &Claimed) -> Result<RunState, Unreadable> {
+    let entries = claimed
+        .entries
+        .as_ref()
+        .map_err(|what| Unreadable(what.clone()))?;
+    let earlier = earlier_history(shared, entries).await?;
+    RunState::fold(&earlier, entries).map_err(|error| Unreadable(error.to_string()))
+}
+
+/// The history of the runs that this one continues, oldest first.
+async fn earlier_history(
+    shared: &Shared,
+    entries: &[JournalEntry],
+) -> Result<Vec<SharedMessage>, Unreadable> {
+    let mut chain = Vec::new();
+    let mut next = continued(entries);
+    while let Some(run) = next {
+        if chain.len() == MAX_CONTINUED_RUNS {
+            return Err(Unreadable(format!(
+                "it continues more than {MAX_CONTINUED_RUNS} runs"
+            )));
+        }
+        let entries = shared
+            .store
+            .read(run, sortie_core::Seq(0))
+            .await
+            .map_err(|error| Unreadable(error.to_string()))?;
+        next = continued(&entries);
+        chain.push(entries);
+    }
+    let mut history = Vec::new();
+    for entries in chain.iter().rev() {
+        let state =
+            RunState::fold(&history, entries).map_err(|error| Unreadable(error.to_string()))?;
+        history = state.messages().to_vec();
+    }
+    Ok(history)
+}
+
+fn continued(entries: &[JournalEntry]) -> Option<RunId> {
+    match &entries.first()?.event {
+        Event::Admitted { spec } => spec.continues,
+        Event::Claimed { .. }
+        | Event::InboxTaken { .. }
+        | Event::Answered { .. }
+        | Event::ModelFailed { .. }
+        | Event::Intended { .. }
+        | Event::Delegated { .. }
+        | Event::ToolFinished { .. }
+        | Event::Finished { .. } => None,
+    }
+}
+
+/// Ends a run whose journal cannot be read, with what its record still says.
+async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result<LetGo, PenError> {
+    tracing::error!(run = %fence.run, what, "a journal cannot be read");
+    let record = shared.store.get(fence.run).await?;
+    let partial = record.summary.last_text.clone();
+    let report = shared
+        .store
+        .finish(Finish {
+            fence,
+            at: shared.clock.now(),
+            events: Vec::new(),
+            blobs: Vec::new(),
+            summary: Summary {
+                waiting_on: None,
+                ..record.summary
+            },
+            outcome: Outcome::Failed {
+                reason: Reason::Error,
+                message: text(
+                    shared.settings_lang(),
+                    "fail-damaged",
+                    &[("what", what.into())],
+                ),
+                partial,
+            },
+        })
+        .await?;
+    shared.ended(report);
+    Ok(LetGo::Ended)
+}

@@ -1,0 +1,143 @@
+//! Writes one run's journal: the fold moves at once, durability follows in order.
+//!
+//! Appends are handed to the store without waiting, because the store keeps their order: whatever
+//! is durable later has everything before it. Only an effect that must not be repeated waits, by
+//! [`Pen::settle`]. A crash therefore loses at most a tail of facts that nothing depended on yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use sortie_agent::{IllegalEvent, RunState};
+use sortie_core::{
+    Append, Appended, Blob, Cancellation, Clock, Event, Fence, JournalEntry, Store, StoreError,
+    StoreResult,
+};
+
+/// Appends under way at once before the writer waits for the first.
+const MAX_UNDER_WAY: usize = 8;
+
+/// Why a journal cannot be written on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PenError {
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The machine made an event that its own fold refuses: a bug.
+    #[error("the machine contradicts itself: {0}")]
+    Illegal(#[from] IllegalEvent),
+}
+
+/// Writes one run's journal.
+pub(crate) struct Pen {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    fence: Fence,
+    state: RunState,
+    under_way: VecDeque<BoxFuture<'static, StoreResult<Appended>>>,
+    inbox_waiting: bool,
+    cancel: Option<Cancellation>,
+}
+
+impl Pen {
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        fence: Fence,
+        state: RunState,
+    ) -> Self {
+        Self {
+            store,
+            clock,
+            fence,
+            state,
+            under_way: VecDeque::new(),
+            inbox_waiting: false,
+            cancel: None,
+        }
+    }
+
+    pub(crate) const fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// What the store said about a cancel, in the answer to an append.
+    pub(crate) const fn cancel(&self) -> Option<&Cancellation> {
+        self.cancel.as_ref()
+    }
+
+    /// Takes facts into the fold and hands them to the store.
+    pub(crate) async fn write(
+        &mut self,
+        events: Vec<Event>,
+        blobs: Vec<Blob>,
+    ) -> Result<(), PenError> {
+        let at = self.clock.now();
+        for event in &events {
+            let entry = JournalEntry {
+                run: self.fence.run,
+                seq: self.state.head().next(),
+                at,
+                epoch: self.fence.epoch,
+                event: event.clone(),
+            };
+            self.state.apply(&entry)?;
+        }
+        let append = Append {
+            fence: self.fence,
+            at,
+            events,
+            summary: self.state.summary(),
+            blobs,
+        };
+        let store = Arc::clone(&self.store);
+        let mut appending: BoxFuture<'static, _> =
+            Box::pin(async move { store.append(append).await });
+        // The first poll gives the append its place in the store's order.
+        match futures::poll!(appending.as_mut()) {
+            std::task::Poll::Ready(appended) => self.note(appended?),
+            std::task::Poll::Pending => self.under_way.push_back(appending),
+        }
+        while self.under_way.len() > MAX_UNDER_WAY {
+            self.settle_one().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything written is durable.
+    pub(crate) async fn settle(&mut self) -> Result<(), PenError> {
+        while !self.under_way.is_empty() {
+            self.settle_one().await?;
+        }
+        Ok(())
+    }
+
+    /// Takes the inbox into the journal, if there may be something in it; tells whether there was.
+    pub(crate) async fn take_inbox(&mut self, hinted: bool) -> Result<bool, PenError> {
+        if !hinted && !self.inbox_waiting {
+            return Ok(false);
+        }
+        self.settle().await?;
+        self.inbox_waiting = false;
+        let Some(entry) = self.store.take_inbox(self.fence, self.clock.now()).await? else {
+            return Ok(false);
+        };
+        self.state.apply(&entry)?;
+        Ok(true)
+    }
+
+    async fn settle_one(&mut self) -> Result<(), PenError> {
+        if let Some(appending) = self.under_way.pop_front() {
+            let appended = appending.await?;
+            self.note(appended);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, appended: Appended) {
+        self.inbox_waiting |= appended.inbox_waiting;
+        if appended.cancel.is_some() {
+            self.cancel = appended.cancel;
+        }
+    }
+}

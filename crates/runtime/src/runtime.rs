@@ -1,0 +1,557 @@
+//! The runtime and everything that can be asked of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sortie_agent::{TranscriptLine, transcript};
+use sortie_core::{
+    Admission, Admit, Approver, Budget, CancelReport, Cancellation, CancelledBy, Clock, EndReport,
+    InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory, Notification,
+    NotificationKind, Outcome, Priority, RecoverReport, RecoverScope, RunId, RunRecord, RunSpec,
+    Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store, StoreError, StoreResult, Timestamp,
+    Tool, Unblock, VerifyReport,
+};
+use tokio::sync::{Notify, broadcast};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::agents::Agents;
+use crate::live::Live;
+use crate::log::{ToolCallLog, tool_calls};
+use crate::scheduler;
+use crate::settings::Settings;
+use crate::sinks::Sink;
+use crate::spawn::SpawnRefused;
+use crate::toolbox::{Toolbox, ToolboxError};
+
+/// Notifications kept for a slow subscriber before it misses some.
+const NOTIFICATIONS_KEPT: usize = 4096;
+/// Pieces of text kept for a slow watcher before it misses some.
+const DELTAS_KEPT: usize = 1024;
+
+/// What a runtime is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// The durable registry.
+    pub store: Arc<dyn Store>,
+    /// The models.
+    pub models: Arc<dyn ModelDirectory>,
+    /// The tools.
+    pub tools: Vec<Arc<dyn Tool>>,
+    /// The agents.
+    pub agents: Agents,
+    /// Who is asked about calls that change something.
+    pub approver: Arc<dyn Approver>,
+    /// Time and ids.
+    pub clock: Arc<dyn Clock>,
+    /// Places outside that want results.
+    pub sinks: Vec<Arc<dyn Sink>>,
+}
+
+/// A run to be made by a person or a program.
+#[derive(Clone, Debug)]
+pub struct NewRun {
+    /// The session that asks.
+    pub session: SessionKey,
+    /// The agent; the main agent, or `general` for a background task, if missing.
+    pub agent: Option<String>,
+    /// What it is to do.
+    pub task: String,
+    /// What people call it.
+    pub label: Option<String>,
+    /// The model, whatever the agent wants.
+    pub model: Option<String>,
+    /// The model if the agent wants none in particular.
+    pub default_model: String,
+    /// How hard to think.
+    pub thinking: Option<String>,
+    /// The folder it works in.
+    pub workspace: PathBuf,
+    /// Its language.
+    pub lang: Lang,
+    /// The queue.
+    pub lane: Lane,
+    /// How urgent.
+    pub priority: Priority,
+    /// Its own iteration cap.
+    pub max_iterations: Option<u32>,
+    /// `None` is the default, zero is no limit.
+    pub timeout: Option<Duration>,
+    /// Tokens and calls.
+    pub budget: Budget,
+    /// A finished run to go on from.
+    pub continues: Option<RunId>,
+    /// Places outside that want the result.
+    pub report_to: Vec<SinkAddress>,
+    /// Whether calls that change something may run without asking.
+    pub approved: bool,
+}
+
+impl NewRun {
+    /// A main run in `workspace`, with every default.
+    pub fn new(task: impl Into<String>, workspace: impl Into<PathBuf>, model: &str) -> Self {
+        Self {
+            session: SessionKey::cli(),
+            agent: None,
+            task: task.into(),
+            label: None,
+            model: None,
+            default_model: model.to_owned(),
+            thinking: None,
+            workspace: workspace.into(),
+            lang: Lang::En,
+            lane: Lane::Main,
+            priority: Priority::Normal,
+            max_iterations: None,
+            timeout: None,
+            budget: Budget::default(),
+            continues: None,
+            report_to: Vec::new(),
+            approved: false,
+        }
+    }
+
+    /// The same as a background task without a main agent.
+    #[must_use]
+    pub fn in_background(mut self) -> Self {
+        self.lane = Lane::Subagent;
+        self
+    }
+}
+
+/// Why the runtime did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The request was refused; the sentence says why and what to do.
+    #[error("{0}")]
+    Refused(String),
+    /// The store refused or failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The tools cannot be registered.
+    #[error(transparent)]
+    Toolbox(#[from] ToolboxError),
+}
+
+impl From<SpawnRefused> for RuntimeError {
+    fn from(refused: SpawnRefused) -> Self {
+        Self::Refused(refused.0)
+    }
+}
+
+/// A running runtime. Dropping it is like killing the process; [`Runtime::shut_down`] is kinder.
+#[derive(Debug)]
+pub struct Runtime {
+    shared: Arc<Shared>,
+    services: JoinSet<()>,
+    stop: CancellationToken,
+    recovered: RecoverReport,
+}
+
+/// What all parts of the runtime share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) models: Arc<dyn ModelDirectory>,
+    pub(crate) toolbox: Toolbox,
+    pub(crate) agents: Agents,
+    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) sinks: Vec<Arc<dyn Sink>>,
+    pub(crate) settings: Settings,
+    pub(crate) live: Live,
+    /// Something may be claimable or deliverable.
+    pub(crate) hint: Notify,
+    /// Something may be deliverable outside.
+    pub(crate) outside_hint: Notify,
+    notifications: broadcast::Sender<Notification>,
+    deltas: broadcast::Sender<(RunId, Arc<str>)>,
+}
+
+impl Runtime {
+    /// Recovers what an earlier process left behind, and starts to serve.
+    pub async fn start(parts: Parts, settings: Settings) -> Result<Self, RuntimeError> {
+        let shared = Arc::new(Shared {
+            store: parts.store,
+            models: parts.models,
+            toolbox: Toolbox::new(parts.tools)?,
+            agents: parts.agents,
+            approver: parts.approver,
+            clock: parts.clock,
+            sinks: parts.sinks,
+            settings,
+            live: Live::default(),
+            hint: Notify::new(),
+            outside_hint: Notify::new(),
+            notifications: broadcast::Sender::new(NOTIFICATIONS_KEPT),
+            deltas: broadcast::Sender::new(DELTAS_KEPT),
+        });
+        let recovered = shared.recover(RecoverScope::All).await?;
+        let stop = CancellationToken::new();
+        let mut services = JoinSet::new();
+        services.spawn(scheduler::serve(Arc::clone(&shared), stop.clone()));
+        services.spawn(scheduler::keep_leases(Arc::clone(&shared), stop.clone()));
+        services.spawn(scheduler::deliver_outside(
+            Arc::clone(&shared),
+            stop.clone(),
+        ));
+        Ok(Self {
+            shared,
+            services,
+            stop,
+            recovered,
+        })
+    }
+
+    /// What recovery found at the start.
+    pub const fn recovered(&self) -> &RecoverReport {
+        &self.recovered
+    }
+
+    /// The agents that runs can be made from.
+    pub fn agents(&self) -> &Agents {
+        &self.shared.agents
+    }
+
+    /// Admits a run. It starts as soon as its lane has a slot, and survives this process.
+    pub async fn create(&self, new: NewRun) -> Result<RunId, RuntimeError> {
+        let run = self.shared.clock.new_run_id();
+        if let Some(earlier) = new.continues {
+            self.require_ended(earlier).await?;
+        }
+        let spec = self.shared.root_spec(run, new)?;
+        self.register(run, spec).await
+    }
+
+    /// Admits a run that is already decided, under this id.
+    pub async fn register(&self, run: RunId, spec: RunSpec) -> Result<RunId, RuntimeError> {
+        let admission = self
+            .shared
+            .store
+            .admit(Admit {
+                run,
+                spec: spec.clone(),
+                at: self.shared.clock.now(),
+                parent_fence: None,
+                caps: self.shared.settings.caps,
+            })
+            .await?;
+        match admission {
+            Admission::Admitted { .. } => {
+                self.shared.admitted(run, &spec);
+                Ok(run)
+            }
+            Admission::Existing { run } => Ok(run),
+            Admission::Refused(refusal) => {
+                Err(RuntimeError::Refused(format!("not admitted: {refusal:?}")))
+            }
+        }
+    }
+
+    /// Waits until a run has ended.
+    pub async fn execute(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
+        let mut notifications = self.subscribe();
+        loop {
+            let record = self.shared.store.get(run).await?;
+            if record.status.is_terminal() {
+                return Ok(record);
+            }
+            wait_for_news(&mut notifications, run, self.shared.settings.poll_interval).await;
+        }
+    }
+
+    /// Wants a run and all its descendants stopped.
+    pub async fn cancel(&self, run: RunId, reason: &str) -> Result<CancelReport, RuntimeError> {
+        let cancellation = Cancellation {
+            by: CancelledBy::Person,
+            reason: reason.to_owned(),
+        };
+        Ok(self.shared.cancel(run, cancellation).await?)
+    }
+
+    /// Adds to a run's instruction, as a person.
+    pub async fn steer(&self, run: RunId, text: &str) -> Result<(), RuntimeError> {
+        let item = InboxItem::Steer {
+            from: Sender::Person,
+            text: text.to_owned(),
+        };
+        Ok(self.shared.steer(run, item).await?)
+    }
+
+    /// One record.
+    pub async fn get(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
+        Ok(self.shared.store.get(run).await?)
+    }
+
+    /// The run that a person means by a prefix.
+    pub async fn resolve(&self, prefix: &str) -> Result<RunId, RuntimeError> {
+        Ok(self.shared.store.resolve(prefix).await?)
+    }
+
+    /// Records, newest first.
+    pub async fn list(&self, filter: ListFilter) -> Result<Vec<RunRecord>, RuntimeError> {
+        Ok(self.shared.store.list(filter).await?)
+    }
+
+    /// Runs that have started and not ended.
+    pub async fn running(&self) -> Result<Vec<RunRecord>, RuntimeError> {
+        self.list(ListFilter {
+            status: Some(Status::Running),
+            ..ListFilter::default()
+        })
+        .await
+    }
+
+    /// How many runs have started and not ended.
+    pub async fn count(&self) -> Result<u64, RuntimeError> {
+        Ok(self.stats(ListFilter::default()).await?.running)
+    }
+
+    /// How many runs are in which state.
+    pub async fn stats(&self, filter: ListFilter) -> Result<Stats, RuntimeError> {
+        Ok(self.shared.store.stats(filter).await?)
+    }
+
+    /// Removes a run and its descendants; cancels them first if they have not ended.
+    pub async fn delete(&self, run: RunId) -> Result<u64, RuntimeError> {
+        if !self.get(run).await?.status.is_terminal() {
+            self.cancel(run, "it is to be deleted").await?;
+            for record in self.tree_of(run).await? {
+                self.execute(record.run_id).await?;
+            }
+        }
+        Ok(self.shared.store.delete(run).await?)
+    }
+
+    /// Removes the records of trees that ended longer ago than `age`.
+    pub async fn clean_up(&self, age: Duration) -> Result<u64, RuntimeError> {
+        let before = self.shared.clock.now().plus_ms(-millis(age));
+        Ok(self.shared.store.clean_up(before).await?)
+    }
+
+    /// The journal of a run after `after`.
+    pub async fn events(&self, run: RunId, after: Seq) -> Result<Vec<JournalEntry>, RuntimeError> {
+        Ok(self.shared.store.read(run, after).await?)
+    }
+
+    /// The transcript of a run, for people.
+    pub async fn transcript(&self, run: RunId) -> Result<Vec<TranscriptLine>, RuntimeError> {
+        Ok(transcript(&self.events(run, Seq(0)).await?))
+    }
+
+    /// The tool calls of a run.
+    pub async fn tool_calls(&self, run: RunId) -> Result<Vec<ToolCallLog>, RuntimeError> {
+        Ok(tool_calls(&self.events(run, Seq(0)).await?))
+    }
+
+    /// Tries a blocked delivery again, or gives it up for good.
+    pub async fn unblock(&self, run: RunId, choice: Unblock) -> Result<(), RuntimeError> {
+        self.shared
+            .store
+            .unblock(run, choice, self.shared.clock.now())
+            .await?;
+        self.shared.hint.notify_one();
+        self.shared.outside_hint.notify_one();
+        Ok(())
+    }
+
+    /// Checks every journal.
+    pub async fn verify(&self) -> Result<VerifyReport, RuntimeError> {
+        Ok(self.shared.store.verify().await?)
+    }
+
+    /// Hears what happens from now on. Missing some is no loss: the records are the truth.
+    pub fn subscribe(&self) -> broadcast::Receiver<Notification> {
+        self.shared.notifications.subscribe()
+    }
+
+    /// Hears what models say while they say it.
+    pub fn watch_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
+        self.shared.deltas.subscribe()
+    }
+
+    /// The present moment of this runtime.
+    pub fn now(&self) -> Timestamp {
+        self.shared.clock.now()
+    }
+
+    /// Stops serving: runs under way go back to the queue, to be resumed by the next process.
+    pub async fn shut_down(mut self) {
+        self.stop.cancel();
+        while let Some(ended) = self.services.join_next().await {
+            if let Err(panic) = ended {
+                tracing::error!(%panic, "a service died");
+            }
+        }
+    }
+
+    async fn tree_of(&self, run: RunId) -> Result<Vec<RunRecord>, RuntimeError> {
+        let mut found = vec![self.get(run).await?];
+        let mut next = 0;
+        while let Some(record) = found.get(next) {
+            let children = self
+                .list(ListFilter {
+                    parent: Some(record.run_id),
+                    archived: true,
+                    ..ListFilter::default()
+                })
+                .await?;
+            found.extend(children);
+            next += 1;
+        }
+        Ok(found)
+    }
+
+    async fn require_ended(&self, run: RunId) -> Result<(), RuntimeError> {
+        if self.get(run).await?.status.is_terminal() {
+            Ok(())
+        } else {
+            Err(RuntimeError::Refused(format!(
+                "task {run} is still running; wait for it, or cancel it first"
+            )))
+        }
+    }
+}
+
+/// Returns at the next notification about `run`, or after `poll` in case one was missed.
+async fn wait_for_news(
+    notifications: &mut broadcast::Receiver<Notification>,
+    run: RunId,
+    poll: Duration,
+) {
+    let news = async {
+        loop {
+            match notifications.recv().await {
+                Ok(notification) if notification.task_id != run => {}
+                Ok(_)
+                | Err(
+                    broadcast::error::RecvError::Lagged(_) | broadcast::error::RecvError::Closed,
+                ) => {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        biased;
+        () = news => {}
+        () = tokio::time::sleep(poll) => {}
+    }
+}
+
+impl Shared {
+    pub(crate) async fn cancel(
+        &self,
+        run: RunId,
+        cancellation: Cancellation,
+    ) -> StoreResult<CancelReport> {
+        let report = self
+            .store
+            .cancel(run, cancellation, self.clock.now())
+            .await?;
+        self.ended(EndReport {
+            ended: report.ended.clone(),
+            signalled: report.signalled.clone(),
+        });
+        Ok(report)
+    }
+
+    pub(crate) async fn steer(&self, run: RunId, item: InboxItem) -> StoreResult<()> {
+        self.store.send(run, item, self.clock.now()).await?;
+        self.live.signal(run, |signals| signals.inbox = true);
+        self.hint.notify_one();
+        Ok(())
+    }
+
+    /// Tells the world what ended, and stops what has to be stopped because of it.
+    pub(crate) fn ended(&self, report: EndReport) {
+        if report == EndReport::default() {
+            return;
+        }
+        for run in report.signalled {
+            // The intent is durable in the store; this only makes it quick.
+            self.live.signal(run, |signals| {
+                signals.cancel.get_or_insert_with(|| Cancellation {
+                    by: CancelledBy::ParentEnded,
+                    reason: "its parent ended".to_owned(),
+                });
+            });
+        }
+        for ended in report.ended {
+            self.publish(Notification {
+                task_id: ended.run,
+                session_id: ended.session,
+                root_id: ended.root,
+                seq: ended.head,
+                at: self.clock.now(),
+                kind: ended_kind(&ended.outcome),
+            });
+        }
+        self.hint.notify_one();
+        self.outside_hint.notify_one();
+    }
+
+    pub(crate) fn notify(&self, run: RunId, spec: &RunSpec, seq: Seq, kind: NotificationKind) {
+        self.publish(Notification {
+            task_id: run,
+            session_id: spec.session.clone(),
+            root_id: spec.root,
+            seq,
+            at: self.clock.now(),
+            kind,
+        });
+    }
+
+    pub(crate) fn publish(&self, notification: Notification) {
+        // An error means that nobody listens, which is nobody's loss.
+        self.notifications.send(notification).ok();
+    }
+
+    pub(crate) fn delta(&self, run: RunId, text: &str) {
+        if self.deltas.receiver_count() > 0 {
+            // As above: nobody listens any more.
+            self.deltas.send((run, text.into())).ok();
+        }
+    }
+
+    pub(crate) fn lease_until(&self) -> Timestamp {
+        self.clock.now().plus_ms(millis(self.settings.lease))
+    }
+
+    pub(crate) const fn settings_lang(&self) -> Lang {
+        self.settings.lang
+    }
+
+    pub(crate) fn store_failed(&self, doing: &str, error: &StoreError) {
+        tracing::error!(doing, error = %chain(error), "the store failed");
+    }
+}
+
+fn ended_kind(outcome: &Outcome) -> NotificationKind {
+    let error = outcome.error().unwrap_or_default();
+    match outcome {
+        Outcome::Completed { text } => NotificationKind::Completed {
+            result: text.clone(),
+        },
+        Outcome::Failed { .. } => NotificationKind::Failed { error },
+        Outcome::Timeout { .. } => NotificationKind::Timeout { error },
+        Outcome::Cancelled { .. } => NotificationKind::Cancelled { error },
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// An error with all its causes, for a log.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    words
+}

@@ -1,0 +1,212 @@
+//! The service loop: deliver, claim, execute; woken by hints, and by the clock where hints fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sortie_core::{Claim, Heartbeat, Recover, RecoverScope, StoreError, StoreResult};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::crash::{self, Point};
+use crate::executor::{LetGo, execute};
+use crate::pen::PenError;
+use crate::runtime::Shared;
+use crate::{announce, runtime};
+
+/// How often old transcripts and records are looked for.
+const JANITOR_INTERVAL: Duration = Duration::from_secs(3600);
+/// The shortest wait between two looks at the store when nobody hints.
+const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+
+type Executors = JoinSet<(sortie_core::Fence, Result<LetGo, PenError>)>;
+
+/// Serves until told to stop, then gives every run back.
+pub(crate) async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut executors = Executors::new();
+    let mut janitor_due = Instant::now();
+    loop {
+        if let Err(error) = pass(&shared, &mut executors).await {
+            shared.store_failed("serve", &error);
+        }
+        if Instant::now() >= janitor_due {
+            janitor_due = Instant::now() + JANITOR_INTERVAL;
+            if let Err(error) = tidy(&shared).await {
+                shared.store_failed("tidy", &error);
+            }
+        }
+        let wait = wait_until_due(&shared).await;
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            Some(done) = executors.join_next() => let_go(&shared, done),
+            () = shared.hint.notified() => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+        while let Some(done) = executors.try_join_next() {
+            let_go(&shared, done);
+        }
+    }
+    shared.live.release_all();
+    while let Some(done) = executors.join_next().await {
+        let_go(&shared, done);
+    }
+}
+
+/// Renews the leases of everything under way, apart from the loop so that nothing delays it.
+pub(crate) async fn keep_leases(shared: Arc<Shared>, stop: CancellationToken) {
+    let interval = shared.settings.lease / 3;
+    loop {
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(interval) => {}
+        }
+        if let Err(error) = heartbeat(&shared).await {
+            shared.store_failed("renew leases", &error);
+        }
+    }
+}
+
+/// Delivers to places outside the store, apart from the loop because they may be slow.
+pub(crate) async fn deliver_outside(shared: Arc<Shared>, stop: CancellationToken) {
+    loop {
+        if let Err(error) = announce::deliver_outside(&shared).await {
+            shared.store_failed("deliver outside", &error);
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = shared.outside_hint.notified() => {}
+            () = tokio::time::sleep(shared.settings.poll_interval) => {}
+        }
+    }
+}
+
+/// One look at everything that may be due.
+async fn pass(shared: &Arc<Shared>, executors: &mut Executors) -> StoreResult<()> {
+    let now = shared.clock.now();
+    // Polled in this order, so that one commit of the store carries all three, and what is
+    // delivered can be claimed at once.
+    let (delivered, expired, claimed) = futures::join!(
+        announce::deliver_due(shared),
+        shared.store.expire_parked(now),
+        shared.store.claim(Claim {
+            owner: shared.settings.owner.clone(),
+            at: now,
+            lease_until: shared.lease_until(),
+            lanes: shared.settings.lanes.limits(),
+            per_parent: shared.settings.lanes.per_parent,
+            per_tree: shared.settings.lanes.per_tree,
+        }),
+    );
+    delivered?;
+    shared.ended(expired?);
+    for claimed in claimed? {
+        crash::point(Point::AfterClaim);
+        let signals = shared.live.enter(claimed.fence, claimed.cancel.clone());
+        let shared = Arc::clone(shared);
+        executors.spawn(async move {
+            let fence = claimed.fence;
+            let result = execute(Arc::clone(&shared), claimed, signals).await;
+            shared.live.leave(fence);
+            (fence, result)
+        });
+    }
+    Ok(())
+}
+
+fn let_go(shared: &Shared, done: Result<(sortie_core::Fence, Result<LetGo, PenError>), JoinError>) {
+    match done {
+        Ok((_, Ok(LetGo::Ended | LetGo::Parked | LetGo::Released))) => {}
+        Ok((fence, Err(PenError::Store(StoreError::Fenced { .. })))) => {
+            tracing::warn!(run = %fence.run, "the claim was lost to a newer one");
+        }
+        // The lease ends by itself; the run is then claimed again, a bounded number of times.
+        Ok((fence, Err(error))) => {
+            tracing::error!(run = %fence.run, error = %runtime::chain(&error), "an executor stopped");
+        }
+        Err(panic) => tracing::error!(%panic, "an executor died"),
+    }
+    // Whatever it was, a slot is free.
+    shared.hint.notify_one();
+}
+
+/// How long nothing will be due, as far as the store knows.
+async fn wait_until_due(shared: &Shared) -> Duration {
+    let poll = shared.settings.poll_interval;
+    match shared.store.next_due().await {
+        Ok(Some(due)) => {
+            let left = Duration::from_millis(due.ms_since(shared.clock.now()));
+            left.clamp(SHORTEST_WAIT, poll)
+        }
+        Ok(None) => poll,
+        Err(error) => {
+            shared.store_failed("look ahead", &error);
+            poll
+        }
+    }
+}
+
+async fn heartbeat(shared: &Shared) -> StoreResult<()> {
+    let fences = shared.live.fences();
+    if !fences.is_empty() {
+        let report = shared
+            .store
+            .heartbeat(Heartbeat {
+                fences,
+                lease_until: shared.lease_until(),
+            })
+            .await?;
+        for run in report.lost {
+            shared.live.signal(run, |signals| signals.lost = true);
+        }
+        for (run, cancellation) in report.cancelled {
+            shared
+                .live
+                .signal(run, |signals| signals.cancel = Some(cancellation));
+        }
+        for run in report.inbox_waiting {
+            shared.live.signal(run, |signals| signals.inbox = true);
+        }
+    }
+    let report = shared.recover(RecoverScope::Expired).await?;
+    if !report.resumed.is_empty() {
+        shared.hint.notify_one();
+    }
+    Ok(())
+}
+
+async fn tidy(shared: &Shared) -> StoreResult<()> {
+    let now = shared.clock.now();
+    if let Some(age) = shared.settings.archive_after {
+        let before = now.plus_ms(-runtime::millis(age));
+        shared.store.archive(before, now).await?;
+    }
+    if let Some(age) = shared.settings.clean_up_after {
+        shared
+            .store
+            .clean_up(now.plus_ms(-runtime::millis(age)))
+            .await?;
+    }
+    Ok(())
+}
+
+impl Shared {
+    pub(crate) async fn recover(
+        &self,
+        scope: RecoverScope,
+    ) -> StoreResult<sortie_core::RecoverReport> {
+        let report = self
+            .store
+            .recover(Recover {
+                scope,
+                at: self.clock.now(),
+                max_deaths_without_progress: self.settings.max_deaths_without_progress,
+                max_deaths: self.settings.max_deaths,
+            })
+            .await?;
+        self.ended(report.given_up.clone());
+        Ok(report)
+    }
+}

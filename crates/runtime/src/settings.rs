@@ -1,0 +1,137 @@
+//! What an operator can set, with the defaults of the product.
+
+use std::time::Duration;
+
+use sortie_core::{AdmissionCaps, Lane, LaneLimit, Lang};
+
+/// What an operator can set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How many runs may run at once.
+    pub lanes: Lanes,
+    /// Depth and number of runs in a tree.
+    pub caps: AdmissionCaps,
+    /// Whether runs may send out subagents at all.
+    pub subagents_enabled: bool,
+    /// Agents that may be sent out; `*` is all.
+    pub allowed_agents: Vec<String>,
+    /// The model for agents that want a small one.
+    pub small_model: Option<String>,
+    /// The model for agents that plan.
+    pub plan_model: Option<String>,
+    /// The limits of main runs.
+    pub main: RunDefaults,
+    /// The limits of children.
+    pub child: RunDefaults,
+    /// How long a claim holds without a heartbeat.
+    pub lease: Duration,
+    /// Deaths without a new journal entry before a run is given up.
+    pub max_deaths_without_progress: u32,
+    /// Deaths altogether before a run is given up.
+    pub max_deaths: u32,
+    /// How long tools under way may still take when the runtime shuts down.
+    pub shutdown_grace: Duration,
+    /// When transcripts of ended runs are archived; `None` is never.
+    pub archive_after: Option<Duration>,
+    /// When records of ended trees are removed; `None` is never.
+    pub clean_up_after: Option<Duration>,
+    /// How often the store is asked for work when nobody gives a hint.
+    pub poll_interval: Duration,
+    /// How often delivery outside the store is tried before it is blocked.
+    pub max_delivery_attempts: u32,
+    /// The command that owns the process, for the record of claims.
+    pub owner: String,
+    /// The language of sentences that belong to no run.
+    pub lang: Lang,
+}
+
+/// How many runs may run at once.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes {
+    /// Main runs.
+    pub main: u32,
+    /// Children and background tasks, all together.
+    pub subagent: u32,
+    /// Children of one parent.
+    pub per_parent: u32,
+    /// Children of one tree.
+    pub per_tree: u32,
+}
+
+impl Lanes {
+    pub(crate) fn limits(self) -> Vec<LaneLimit> {
+        vec![
+            LaneLimit {
+                lane: Lane::Main,
+                max_concurrent: self.main,
+            },
+            LaneLimit {
+                lane: Lane::Subagent,
+                max_concurrent: self.subagent,
+            },
+        ]
+    }
+}
+
+/// Limits of a run, unless its agent or its caller says otherwise.
+#[derive(Clone, Copy, Debug)]
+pub struct RunDefaults {
+    /// Answers with tool calls.
+    pub max_iterations: u32,
+    /// Running time; `None` is unlimited.
+    pub timeout: Option<Duration>,
+    /// One shell command.
+    pub exec_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lanes: Lanes {
+                main: 8,
+                subagent: 5,
+                per_parent: 5,
+                per_tree: 5,
+            },
+            caps: AdmissionCaps {
+                max_children_per_tree: 200,
+                max_depth: 1,
+            },
+            subagents_enabled: true,
+            allowed_agents: vec!["*".to_owned()],
+            small_model: None,
+            plan_model: None,
+            main: RunDefaults {
+                max_iterations: 50,
+                timeout: None,
+                exec_timeout: Duration::from_secs(30),
+            },
+            child: RunDefaults {
+                max_iterations: 15,
+                timeout: Some(Duration::from_secs(30 * 60)),
+                exec_timeout: Duration::from_secs(300),
+            },
+            lease: Duration::from_secs(30),
+            max_deaths_without_progress: 3,
+            max_deaths: 25,
+            shutdown_grace: Duration::from_secs(5),
+            archive_after: Some(Duration::from_secs(7 * 24 * 3600)),
+            clean_up_after: None,
+            poll_interval: Duration::from_secs(1),
+            max_delivery_attempts: 8,
+            owner: "sortie".to_owned(),
+            lang: Lang::En,
+        }
+    }
+}
+
+impl Settings {
+    /// Lets this many children run at once, in the lane, of one parent and of one tree.
+    #[must_use]
+    pub fn with_max_concurrent(mut self, max: u32) -> Self {
+        self.lanes.subagent = max;
+        self.lanes.per_parent = max;
+        self.lanes.per_tree = max;
+        self
+    }
+}

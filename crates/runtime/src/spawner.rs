@@ -1,0 +1,260 @@
+//! What a run's delegation tools can do: start children and manage them.
+
+use async_trait::async_trait;
+use sortie_core::{
+    Admission, Admit, CallId, Cancellation, CancelledBy, ChildRef, ChildWait, Fence, InboxItem,
+    ListFilter, ManageRequest, NotificationKind, Outcome, Refusal, RunId, RunRecord, RunSpec,
+    Sender, SpawnRequest, Spawned, Spawner, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
+};
+use sortie_text::{first_chars, outcome_error, text};
+
+use crate::crash::{self, Point};
+use crate::runtime::Shared;
+use crate::spawn::Requester;
+
+/// How much of a child's result a listing shows.
+const LISTED_RESULT_CHARS: usize = 200;
+
+/// Starts and manages children for one call of one run.
+pub(crate) struct RunSpawner<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) fence: Fence,
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) call: &'a CallId,
+}
+
+#[async_trait]
+impl Spawner for RunSpawner<'_> {
+    async fn spawn(&self, request: SpawnRequest) -> Result<Spawned, ToolFailure> {
+        let continues = match &request.resume {
+            None => None,
+            Some(id) => Some(self.ended_child(id).await?),
+        };
+        let requester = Requester {
+            run: self.fence.run,
+            spec: self.spec,
+            call: self.call,
+        };
+        let spec = self
+            .shared
+            .child_spec(requester, request, continues)
+            .map_err(|refused| ToolFailure::new(refused.0))?;
+        let child = ChildRef {
+            run: self.shared.clock.new_run_id(),
+            agent: spec.agent.name.clone(),
+            label: spec.label.clone(),
+        };
+        crash::point(Point::BeforeAdmit);
+        let admission = self
+            .shared
+            .store
+            .admit(Admit {
+                run: child.run,
+                spec: spec.clone(),
+                at: self.shared.clock.now(),
+                parent_fence: Some(self.fence),
+                caps: self.shared.settings.caps,
+            })
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))?;
+        crash::point(Point::AfterAdmit);
+        match admission {
+            Admission::Admitted { queue_position } => {
+                self.shared.admitted(child.run, &spec);
+                Ok(Spawned {
+                    child,
+                    queue_position: Some(queue_position),
+                })
+            }
+            Admission::Existing { run } => Ok(Spawned {
+                child: ChildRef { run, ..child },
+                queue_position: None,
+            }),
+            Admission::Refused(refusal) => Err(self.refused(&refusal)),
+        }
+    }
+
+    async fn manage(&self, request: ManageRequest) -> ToolReply {
+        match request {
+            ManageRequest::List => self.list().await,
+            ManageRequest::Get { id } => self.describe(&id).await,
+            ManageRequest::Wait { ids } => self.wait(ids).await,
+            ManageRequest::Steer { id, message } => self.steer(&id, message).await,
+            ManageRequest::Cancel { id } => self.cancel(&id).await,
+        }
+    }
+}
+
+impl RunSpawner<'_> {
+    async fn list(&self) -> ToolReply {
+        let children = self.children().await?;
+        if children.is_empty() {
+            return answer(text(self.spec.lang, "manage-none", &[]));
+        }
+        let lines: Vec<String> = children.iter().map(|child| self.line(child)).collect();
+        answer(lines.join("\n"))
+    }
+
+    async fn describe(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let result = child.outcome.as_ref().and_then(Outcome::text);
+        let error = child
+            .outcome
+            .as_ref()
+            .and_then(|outcome| outcome_error(self.spec.lang, outcome));
+        let parts = [Some(self.line(&child)), error, result.map(str::to_owned)];
+        answer(parts.into_iter().flatten().collect::<Vec<_>>().join("\n"))
+    }
+
+    async fn wait(&self, ids: Vec<String>) -> ToolReply {
+        let mut chosen = Vec::new();
+        if ids.is_empty() {
+            chosen = self.children().await?;
+        }
+        for id in ids {
+            chosen.push(self.child(&id).await?);
+        }
+        let children: Vec<RunId> = chosen
+            .iter()
+            .filter(|child| !child.status.is_terminal() || child.delivery != DELIVERED)
+            .map(|child| child.run_id)
+            .collect();
+        Ok(ToolOutcome::Waits(ChildWait::Finished { children }))
+    }
+
+    async fn steer(&self, id: &str, message: String) -> ToolReply {
+        let child = self.child(id).await?;
+        let item = InboxItem::Steer {
+            from: Sender::Parent,
+            text: message,
+        };
+        self.shared
+            .steer(child.run_id, item)
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))?;
+        answer(text(
+            self.spec.lang,
+            "manage-steered",
+            &[("label", child.label.into())],
+        ))
+    }
+
+    async fn cancel(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let cancellation = Cancellation {
+            by: CancelledBy::Parent,
+            reason: "the parent no longer needs it".to_owned(),
+        };
+        let report = self
+            .shared
+            .cancel(child.run_id, cancellation)
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))?;
+        let key = match report.already_ended {
+            Some(_) => "manage-already-ended",
+            None => "manage-cancelled",
+        };
+        answer(text(self.spec.lang, key, &[("label", child.label.into())]))
+    }
+
+    async fn children(&self) -> Result<Vec<RunRecord>, ToolFailure> {
+        self.shared
+            .store
+            .list(ListFilter {
+                parent: Some(self.fence.run),
+                archived: true,
+                ..ListFilter::default()
+            })
+            .await
+            .map_err(|error| ToolFailure::new(error.to_string()))
+    }
+
+    /// The child that the model means by an id, a prefix of one, or a label.
+    async fn child(&self, wanted: &str) -> Result<RunRecord, ToolFailure> {
+        let wanted = wanted.trim();
+        let children = self.children().await?;
+        let mut fitting = children.into_iter().filter(|child| {
+            child.label == wanted
+                || (wanted.len() >= sortie_core::MIN_PREFIX_CHARS
+                    && child.run_id.to_string().starts_with(wanted))
+        });
+        match (fitting.next(), fitting.next()) {
+            (Some(child), None) => Ok(child),
+            (None, _) | (Some(_), Some(_)) => Err(ToolFailure::new(text(
+                self.spec.lang,
+                "manage-unknown",
+                &[("id", wanted.into())],
+            ))),
+        }
+    }
+
+    async fn ended_child(&self, wanted: &str) -> Result<RunId, ToolFailure> {
+        let child = self.child(wanted).await?;
+        if child.status.is_terminal() {
+            Ok(child.run_id)
+        } else {
+            Err(ToolFailure::new(text(
+                self.spec.lang,
+                "manage-still-running",
+                &[("label", child.label.into())],
+            )))
+        }
+    }
+
+    fn line(&self, child: &RunRecord) -> String {
+        let result = child
+            .outcome
+            .as_ref()
+            .and_then(Outcome::text)
+            .map(|result| first_chars(result, LISTED_RESULT_CHARS).replace('\n', " "))
+            .unwrap_or_default();
+        text(
+            self.spec.lang,
+            "manage-line",
+            &[
+                ("id", child.run_id.to_string().into()),
+                ("agent", child.agent.as_str().into()),
+                ("label", child.label.as_str().into()),
+                ("status", child.status.as_str().into()),
+                ("progress", u64::from(child.summary.progress).into()),
+                ("result", result.into()),
+            ],
+        )
+    }
+
+    fn refused(&self, refusal: &Refusal) -> ToolFailure {
+        let lang = self.spec.lang;
+        ToolFailure::new(match refusal {
+            Refusal::TreeFull { max } => {
+                text(lang, "spawn-tree-full", &[("max", u64::from(*max).into())])
+            }
+            Refusal::TooDeep { max } => {
+                text(lang, "spawn-too-deep", &[("max", u64::from(*max).into())])
+            }
+            Refusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
+        })
+    }
+}
+
+const DELIVERED: sortie_core::Delivery = sortie_core::Delivery::Delivered;
+
+fn answer(text: String) -> ToolReply {
+    Ok(ToolOutcome::Answer(ToolAnswer::text(text)))
+}
+
+impl Shared {
+    /// Tells the world that a run waits, and the scheduler to look.
+    pub(crate) fn admitted(&self, run: RunId, spec: &RunSpec) {
+        self.notify(
+            run,
+            spec,
+            sortie_core::Seq(1),
+            NotificationKind::Queued {
+                agent: spec.agent.name.clone(),
+                label: spec.label.clone(),
+                parent_id: spec.parent.as_ref().map(|parent| parent.run),
+            },
+        );
+        self.hint.notify_one();
+    }
+}

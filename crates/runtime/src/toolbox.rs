@@ -1,0 +1,189 @@
+//! The registered tools: found by any of their names, with arguments checked before anything runs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::Value;
+use sortie_core::{Spelling, Tool, ToolSpec};
+use sortie_policy::ToolFacts;
+
+/// How many argument errors a model is shown at once.
+const MAX_ERRORS_SHOWN: usize = 5;
+
+/// The registered tools.
+pub struct Toolbox {
+    entries: Vec<Entry>,
+    facts: Vec<ToolFacts>,
+    /// Tool lists by the names granted: siblings share one, so that ten thousand runs cost one.
+    shared_specs: Mutex<BTreeMap<Vec<String>, Arc<[ToolSpec]>>>,
+}
+
+struct Entry {
+    tool: Arc<dyn Tool>,
+    validator: jsonschema::Validator,
+}
+
+/// A tool that cannot be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum ToolboxError {
+    /// Two tools answer to one name.
+    #[error("two tools are called {0}")]
+    SameName(String),
+    /// The parameters are not a JSON schema.
+    #[error("the parameters of tool {tool} are not a JSON schema: {what}")]
+    BadSchema {
+        /// The tool.
+        tool: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// A tool found by a name, and the arguments it understands.
+pub(crate) struct Found<'a> {
+    pub(crate) tool: &'a Arc<dyn Tool>,
+    pub(crate) facts: &'a ToolFacts,
+    pub(crate) arguments: Value,
+}
+
+impl Toolbox {
+    /// Registers these tools.
+    pub fn new(tools: Vec<Arc<dyn Tool>>) -> Result<Self, ToolboxError> {
+        let mut names = std::collections::BTreeSet::new();
+        let mut entries = Vec::with_capacity(tools.len());
+        let mut facts = Vec::with_capacity(tools.len());
+        for tool in tools {
+            let fact = facts_of(tool.as_ref());
+            for name in std::iter::once(&fact.name).chain(&fact.spellings) {
+                if !names.insert(name.clone()) {
+                    return Err(ToolboxError::SameName(name.clone()));
+                }
+            }
+            facts.push(fact);
+            entries.push(Entry {
+                validator: validator_of(tool.spec())?,
+                tool,
+            });
+        }
+        Ok(Self {
+            entries,
+            facts,
+            shared_specs: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// What policy needs to know about each tool.
+    pub(crate) fn facts(&self) -> &[ToolFacts] {
+        &self.facts
+    }
+
+    /// What a model is told about the tools of these names.
+    pub(crate) fn specs(&self, names: &[String]) -> Arc<[ToolSpec]> {
+        let mut shared = self
+            .shared_specs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(specs) = shared.get(names) {
+            return Arc::clone(specs);
+        }
+        let specs: Arc<[ToolSpec]> = self
+            .entries
+            .iter()
+            .map(|entry| entry.tool.spec())
+            .filter(|spec| names.contains(&spec.name))
+            .cloned()
+            .collect();
+        shared.insert(names.to_vec(), Arc::clone(&specs));
+        specs
+    }
+
+    /// The tool of this name, under any spelling, with its arguments renamed to ours.
+    pub(crate) fn find(&self, name: &str, arguments: &Value) -> Option<Found<'_>> {
+        self.entries
+            .iter()
+            .zip(&self.facts)
+            .find_map(|(entry, facts)| {
+                let renames: &[(&str, &str)] = if entry.tool.spec().name == name {
+                    &[]
+                } else {
+                    spelled(entry.tool.as_ref(), name)?.renames
+                };
+                Some(Found {
+                    tool: &entry.tool,
+                    facts,
+                    arguments: renamed(arguments.clone(), renames),
+                })
+            })
+    }
+
+    /// What is wrong with the arguments, as sentences for the model.
+    pub(crate) fn problems(&self, tool: &str, arguments: &Value) -> Vec<String> {
+        self.entries
+            .iter()
+            .find(|entry| entry.tool.spec().name == tool)
+            .map(|entry| {
+                entry
+                    .validator
+                    .iter_errors(arguments)
+                    .take(MAX_ERRORS_SHOWN)
+                    .map(|error| {
+                        let place = error.instance_path().to_string();
+                        if place.is_empty() {
+                            error.to_string()
+                        } else {
+                            format!("{place}: {error}")
+                        }
+                    })
+                    .collect()
+            })
+            .unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.facts.iter().map(|facts| &facts.name))
+            .finish()
+    }
+}
+
+fn facts_of(tool: &dyn Tool) -> ToolFacts {
+    ToolFacts {
+        name: tool.spec().name.clone(),
+        spellings: tool
+            .spellings()
+            .iter()
+            .map(|spelling| spelling.name.to_owned())
+            .collect(),
+        touches: tool.touches(),
+    }
+}
+
+fn validator_of(spec: &ToolSpec) -> Result<jsonschema::Validator, ToolboxError> {
+    jsonschema::validator_for(&spec.parameters).map_err(|error| ToolboxError::BadSchema {
+        tool: spec.name.clone(),
+        what: error.to_string(),
+    })
+}
+
+fn spelled<'a>(tool: &'a dyn Tool, name: &str) -> Option<&'a Spelling> {
+    tool.spellings()
+        .iter()
+        .find(|spelling| spelling.name == name)
+}
+
+fn renamed(mut arguments: Value, renames: &[(&str, &str)]) -> Value {
+    if let Value::Object(fields) = &mut arguments {
+        for (theirs, ours) in renames {
+            if fields.contains_key(*ours) {
+                continue;
+            }
+            if let Some(value) = fields.remove(*theirs) {
+                fields.insert((*ours).to_owned(), value);
+            }
+        }
+    }
+    arguments
+}

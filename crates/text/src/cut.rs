@@ -1,0 +1,226 @@
+//! Shortening text without breaking it: by characters for models, by columns for terminals.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// Stands for what was left out at the end of a line; one column wide.
+const ELLIPSIS: &str = "…";
+
+/// The longest control string (a window title, a hyperlink) that is recognised as one. Without a
+/// bound, text that opens one and never closes it would be hidden from the reader.
+const MAX_CONTROL_STRING_CHARS: usize = 4_096;
+
+const ESCAPE: char = '\u{1b}';
+const BELL: char = '\u{7}';
+const STRING_TERMINATOR: char = '\u{9c}';
+
+/// A text whose middle may have been left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What is left, with the marker where something is missing.
+    pub text: String,
+    /// How many characters are missing; 0 if the text is whole.
+    pub left_out: usize,
+}
+
+/// The first `count` characters, or the whole text if it has fewer.
+pub fn first_chars(text: &str, count: usize) -> &str {
+    text.get(..offset_of_char(text, count)).unwrap_or(text)
+}
+
+/// How many columns of a terminal the text takes.
+pub fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// Cuts text to at most so many columns, never inside a character as people see it, and ends it
+/// with `…` if something is missing.
+///
+/// Text from outside goes through [`one_line`] first: here a control character counts as a column.
+pub fn cut_columns(text: &str, max_columns: usize) -> String {
+    if columns(text) <= max_columns {
+        return text.to_owned();
+    }
+    let Some(room) = max_columns.checked_sub(columns(ELLIPSIS)) else {
+        return String::new();
+    };
+    let mut used = 0;
+    let kept = text.graphemes(true).take_while(|grapheme| {
+        // Neighbours may join to something narrower, never to something wider.
+        used += columns(grapheme);
+        used <= room
+    });
+    kept.chain([ELLIPSIS]).collect()
+}
+
+/// Cuts or fills up text to exactly so many columns: a cell of a table.
+pub fn pad_columns(text: &str, exact_columns: usize) -> String {
+    let mut cell = cut_columns(text, exact_columns);
+    let missing = exact_columns.saturating_sub(columns(&cell));
+    cell.extend(std::iter::repeat_n(' ', missing));
+    cell
+}
+
+/// Leaves out the middle of a text that is longer than `max_chars` and puts `marker` in its place.
+///
+/// The result, marker included, has at most `max_chars` characters. Where not even the marker
+/// fits, the head is kept without it.
+pub fn cut_middle(text: &str, max_chars: usize, marker: &str) -> Cut {
+    let total = text.chars().count();
+    if total <= max_chars {
+        return Cut {
+            text: text.to_owned(),
+            left_out: 0,
+        };
+    }
+    let Some(kept) = max_chars.checked_sub(marker.chars().count()) else {
+        return Cut {
+            text: first_chars(text, max_chars).to_owned(),
+            left_out: total - max_chars,
+        };
+    };
+    let left_out = total - kept;
+    let (head, rest) = split_at_char(text, kept.div_ceil(2));
+    let (_, tail) = split_at_char(rest, left_out);
+    Cut {
+        text: format!("{head}{marker}{tail}"),
+        left_out,
+    }
+}
+
+/// Makes text safe to show on one line of a terminal.
+///
+/// Escape sequences and the controls that reorder text are removed; control characters, line ends
+/// and runs of white space become one space; nothing is left at either end.
+pub fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let mut gap = false;
+    for character in Visible::new(text).filter(|character| !is_bidi_control(*character)) {
+        if character.is_control() || character.is_whitespace() {
+            gap = true;
+            continue;
+        }
+        if gap && !line.is_empty() {
+            line.push(' ');
+        }
+        gap = false;
+        line.push(character);
+    }
+    line
+}
+
+/// Makes text of several lines safe to show on a terminal: as [`one_line`], but line ends, tabs
+/// and spaces stay.
+pub fn strip_sequences(text: &str) -> String {
+    Visible::new(text)
+        .filter(|character| !is_bidi_control(*character))
+        .filter(|character| !character.is_control() || matches!(character, '\n' | '\t'))
+        .collect()
+}
+
+fn offset_of_char(text: &str, index: usize) -> usize {
+    text.char_indices()
+        .nth(index)
+        .map_or(text.len(), |(offset, _)| offset)
+}
+
+fn split_at_char(text: &str, index: usize) -> (&str, &str) {
+    text.split_at(offset_of_char(text, index))
+}
+
+/// The controls that change the direction of what follows: with them, a line can be made to read
+/// as something else than it is.
+const fn is_bidi_control(character: char) -> bool {
+    matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// The characters of a text without its terminal escape sequences (ECMA-48).
+struct Visible<'a> {
+    rest: Peekable<Chars<'a>>,
+}
+
+impl<'a> Visible<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            rest: text.chars().peekable(),
+        }
+    }
+
+    /// Skips what follows an escape character.
+    fn skip_escape(&mut self) {
+        match self.rest.peek() {
+            Some('[') => {
+                self.rest.next();
+                self.skip_control_sequence();
+            }
+            Some(']' | 'P' | 'X' | '^' | '_') => {
+                self.rest.next();
+                self.skip_control_string();
+            }
+            Some(' '..='/') => {
+                self.skip_while(' ', '/');
+                self.skip_one('0', '~');
+            }
+            Some('0'..='~') => {
+                self.rest.next();
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    /// Parameters, intermediates, and the letter that ends the sequence.
+    fn skip_control_sequence(&mut self) {
+        self.skip_while('0', '?');
+        self.skip_while(' ', '/');
+        self.skip_one('@', '~');
+    }
+
+    /// Text for the terminal itself, up to its terminator; without one, it is text for the reader.
+    fn skip_control_string(&mut self) {
+        let mut ahead = self.rest.clone();
+        for _ in 0..MAX_CONTROL_STRING_CHARS {
+            let ended = match ahead.next() {
+                Some(BELL | STRING_TERMINATOR) => true,
+                Some(ESCAPE) => ahead.next_if_eq(&'\\').is_some(),
+                Some(_) => false,
+                None => return,
+            };
+            if ended {
+                self.rest = ahead;
+                return;
+            }
+        }
+    }
+
+    fn skip_while(&mut self, first: char, last: char) {
+        while self.skip_one(first, last) {}
+    }
+
+    fn skip_one(&mut self, first: char, last: char) -> bool {
+        self.rest
+            .next_if(|character| (first..=last).contains(character))
+            .is_some()
+    }
+}
+
+impl Iterator for Visible<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        loop {
+            match self.rest.next()? {
+                ESCAPE => self.skip_escape(),
+                // The same introducers as single characters.
+                '\u{9b}' => self.skip_control_sequence(),
+                '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}' => self.skip_control_string(),
+                character => return Some(character),
+            }
+        }
+    }
+}
