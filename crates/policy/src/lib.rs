@@ -10,7 +10,7 @@ mod spawn;
 
 pub use call::{CallQuestion, Decision, decide_call};
 pub use pattern::matches;
-pub use spawn::{DefaultDeny, Denial, GrantQuestion, grant};
+pub use spawn::{DENIED_TO_CHILDREN, DefaultDeny, Denial, GrantQuestion, grant};
 
 use sortie_core::Touches;
 

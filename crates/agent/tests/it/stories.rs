@@ -1,0 +1,421 @@
+//! One story each: what a run does next, and what its model has seen by then.
+
+use serde_json::json;
+use sortie_core::{
+    CallId, Cancellation, CancelledBy, EdgeMode, Event, InboxItem, Outcome, Sender, StopReason,
+    Timestamp,
+};
+
+use crate::player::{Player, announcement, read, spec};
+
+#[test]
+fn a_word_without_calls_completes_the_run() {
+    let mut player = Player::new(spec());
+    assert_eq!(player.next(), "ask turn 1");
+    player.say("all is well");
+    assert_eq!(player.next(), "finish completed: all is well");
+    player.push(Event::Finished {
+        outcome: Outcome::Completed {
+            text: "all is well".to_owned(),
+        },
+    });
+    assert_eq!(player.next(), "done");
+    assert_eq!(player.state.progress(), 100);
+}
+
+#[test]
+fn calls_run_together_and_their_results_keep_their_order() {
+    let mut player = Player::new(spec());
+    player.call(&[read("a"), read("b")]);
+    assert_eq!(player.next(), "run 1-0 1-1");
+    player.result("1-1", "B");
+    assert_eq!(player.next(), "run 1-0");
+    player.result("1-0", "A");
+    assert_eq!(player.next(), "ask turn 2");
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: read_file#1-0 read_file#1-1
+    tools: #1-0 A #1-1 B
+    ");
+}
+
+#[test]
+fn the_iteration_cap_asks_once_more_without_tools_and_keeps_the_partial_work() {
+    let mut player = Player::new(spec());
+    for turn in 1..=3 {
+        player.call(&[read(&turn.to_string())]);
+        player.result(&format!("{turn}-0"), "text");
+    }
+    assert_eq!(player.next(), "ask turn 4 without tools");
+    player.say("half of it");
+    assert_eq!(player.next(), "finish failed (max_iterations): half of it");
+}
+
+#[test]
+fn a_model_that_calls_tools_in_its_last_word_is_not_obeyed() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 1);
+    player.call(&[read("a")]).result("1-0", "A");
+    player.answer("so far", &[read("b")], StopReason::ToolUse);
+    assert_eq!(player.next(), "finish failed (max_iterations): so far");
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: read_file#1-0
+    tools: #1-0 A
+    assistant: so far read_file#2-0
+    tools: #2-0 Cancelled: the call was stopped, or never began. Whatever it had changed by then was not undone.
+    ");
+}
+
+#[test]
+fn an_empty_answer_is_asked_about_once_and_then_fails() {
+    let mut player = Player::new(spec());
+    player.say("");
+    assert_eq!(player.next(), "ask turn 2");
+    player.say("  ");
+    assert_eq!(player.next(), "finish failed (empty_result)");
+    assert!(
+        player
+            .seen()
+            .ends_with("notice: [Empty answer] Your last answer had no text. Give your result now; if there is none, say so and why.")
+    );
+}
+
+#[test]
+fn the_same_calls_over_and_over_end_the_run() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
+    for turn in 1..=4 {
+        player.call(&[read("same")]);
+        player.result(&format!("{turn}-0"), "same");
+    }
+    assert_eq!(player.seen().matches("notice: [Repetition]").count(), 2);
+    player.call(&[read("same")]);
+    assert_eq!(player.next(), "finish failed (loop)");
+}
+
+#[test]
+fn other_calls_in_between_are_no_loop() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
+    for turn in 1..=12 {
+        player.call(&[read(if turn % 2 == 0 { "a" } else { "b" })]);
+        player.result(&format!("{turn}-0"), "same");
+    }
+    assert_eq!(player.next(), "ask turn 13");
+    assert!(!player.seen().contains("Repetition"));
+}
+
+#[test]
+fn a_used_up_budget_stops_before_the_next_spending() {
+    let mut tokens = Player::with(|spec| spec.limits.budget.tokens = Some(15));
+    tokens.answer("so far", &[read("a")], StopReason::ToolUse);
+    tokens.result("1-0", "A");
+    assert_eq!(tokens.next(), "finish failed (budget): so far");
+
+    let mut calls = Player::with(|spec| spec.limits.budget.tool_calls = Some(2));
+    calls.call(&[read("a"), read("b"), read("c")]);
+    assert_eq!(calls.next(), "run 1-0 1-1");
+    calls.result("1-0", "A").result("1-1", "B");
+    assert_eq!(calls.next(), "finish failed (budget)");
+}
+
+#[test]
+fn the_deadline_ends_a_run_and_survives_a_new_claim() {
+    let mut player = Player::new(spec());
+    player.answer("so far", &[read("a")], StopReason::ToolUse);
+    player.now = Timestamp(59_999);
+    player.claim();
+    assert_eq!(player.next(), "run 1-0");
+    player.now = Timestamp(60_000);
+    assert_eq!(player.next(), "finish timeout: so far");
+}
+
+#[test]
+fn a_result_that_exists_beats_a_cancel_and_the_deadline() {
+    let mut player = Player::new(spec());
+    player.say("all of it");
+    player.now = Timestamp(60_000);
+    assert_eq!(player.next_cancelled(), "finish completed: all of it");
+}
+
+#[test]
+fn a_cancelled_run_answers_every_open_call() {
+    let mut player = Player::new(spec());
+    player.call(&[read("a"), ("task", json!({}))]);
+    player.result("1-0", "A").delegate("1-1", 7);
+    assert_eq!(player.next(), "wait for child 7");
+    assert_eq!(player.next_cancelled(), "finish cancelled");
+    player.push(Event::Finished {
+        outcome: Outcome::Cancelled {
+            cancellation: Cancellation {
+                by: CancelledBy::Person,
+                reason: "enough".to_owned(),
+            },
+            partial: None,
+        },
+    });
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: read_file#1-0 task#1-1
+    tools: #1-0 A #1-1 Cancelled: the call was stopped, or never began. Whatever it had changed by then was not undone.
+    ");
+}
+
+#[test]
+fn a_blocking_call_is_answered_by_its_child() {
+    let mut player = Player::new(spec());
+    player.call(&[("task", json!({})), ("task", json!({"b": 1}))]);
+    player.delegate("1-0", 7).delegate("1-1", 8);
+    assert_eq!(player.next(), "wait for child 7 child 8");
+    player.announce(8, EdgeMode::Blocking, "1-1");
+    assert_eq!(player.next(), "wait for child 7");
+    player.announce(7, EdgeMode::Blocking, "1-0");
+    assert_eq!(player.next(), "ask turn 2");
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: task#1-0 task#1-1
+    tools: #1-0 result of 7 #1-1 result of 8
+    ");
+}
+
+#[test]
+fn an_idle_run_waits_for_its_children_without_asking_the_model() {
+    let mut player = Player::new(spec());
+    player.call(&[
+        ("spawn_subagent", json!({"task": 1})),
+        ("spawn_subagent", json!({"task": 2})),
+    ]);
+    player.spawned("1-0", 7).spawned("1-1", 8);
+    player.say("two are out");
+    assert_eq!(player.next(), "wait for child 7 child 8");
+    player.announce(7, EdgeMode::Background, "1-0");
+    assert_eq!(player.next(), "ask turn 3");
+    player.say("one is back");
+    assert_eq!(player.next(), "wait for child 8");
+    player.announce(8, EdgeMode::Background, "1-1");
+    player.say("both are back");
+    assert_eq!(player.next(), "finish completed: both are back");
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: spawn_subagent#1-0 spawn_subagent#1-1
+    tools: #1-0 started #1-1 started
+    assistant: two are out
+    notice: [Subagent 'child 7' completed; ready for your review]
+    assistant: one is back
+    notice: [Subagent 'child 8' completed; ready for your review]
+    assistant: both are back
+    ");
+}
+
+#[test]
+fn an_announcement_is_framed_as_data_and_says_who_is_pending() {
+    let mut player = Player::new(spec());
+    player.call(&[
+        ("spawn_subagent", json!({"task": 1})),
+        ("spawn_subagent", json!({"task": 2})),
+    ]);
+    player.spawned("1-0", 7).spawned("1-1", 8);
+    player.announce(7, EdgeMode::Background, "1-0");
+    let notice = format!("{:?}", player.state.messages().last());
+    for part in [
+        "begin subagent output",
+        "result of 7",
+        "end subagent output",
+        "Still running: child 8 (00000000-0000-0000-0000-000000000008)",
+    ] {
+        assert!(notice.contains(part), "{part} in {notice}");
+    }
+}
+
+#[test]
+fn a_child_that_reported_before_its_parent_noted_it_is_not_waited_for() {
+    // The parent died between the admission and the note of it.
+    let mut background = Player::new(spec());
+    background.call(&[("spawn_subagent", json!({}))]);
+    background.claim();
+    background.announce(7, EdgeMode::Background, "1-0");
+    assert_eq!(background.next(), "run 1-0");
+    background.spawned("1-0", 7).say("done");
+    assert_eq!(background.next(), "finish completed: done");
+
+    let mut blocking = Player::new(spec());
+    blocking.call(&[("task", json!({}))]);
+    blocking.claim();
+    blocking.announce(7, EdgeMode::Blocking, "1-0");
+    assert_eq!(blocking.next(), "ask turn 2");
+}
+
+#[test]
+fn waiting_for_named_children_is_over_when_the_last_has_reported() {
+    let mut player = Player::new(spec());
+    player.call(&[
+        ("spawn_subagent", json!({"task": 1})),
+        ("spawn_subagent", json!({"task": 2})),
+    ]);
+    player.spawned("1-0", 7).spawned("1-1", 8);
+    player.call(&[("subagents", json!({"action": "wait"}))]);
+    player.wait_for("2-0", &[7, 8]);
+    player.announce(7, EdgeMode::Background, "1-0");
+    assert_eq!(player.next(), "wait for child 8");
+    player.announce(8, EdgeMode::Background, "1-1");
+    assert_eq!(player.next(), "ask turn 3");
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: spawn_subagent#1-0 spawn_subagent#1-1
+    tools: #1-0 started #1-1 started
+    assistant: subagents#2-0
+    tools: #2-0 They have finished. Their results come to you as messages of their own.
+    notice: [Subagent 'child 7' completed; ready for your review]
+    notice: [Subagent 'child 8' completed; ready for your review]
+    ");
+}
+
+#[test]
+fn a_steer_follows_the_results_it_came_between() {
+    let mut player = Player::new(spec());
+    player.call(&[read("a")]);
+    player.push(Event::InboxTaken {
+        items: vec![InboxItem::Steer {
+            from: Sender::Parent,
+            text: "look at b too".to_owned(),
+        }],
+    });
+    player.result("1-0", "A");
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: read_file#1-0
+    tools: #1-0 A
+    notice: [Added by the agent that started you] Take this into account from now on:
+    ");
+}
+
+#[test]
+fn what_was_under_way_when_the_process_died_is_interrupted() {
+    let mut player = Player::new(spec());
+    player.call(&[("exec", json!({"command": "x"}))]);
+    player.push(Event::Intended {
+        call: CallId::from_stored("1-0"),
+        fingerprint: json!(null),
+    });
+    let before = format!("{:?}", player.state.next_step(player.now, None));
+    player.claim();
+    let after = format!("{:?}", player.state.next_step(player.now, None));
+    assert!(before.contains("Intended"), "{before}");
+    assert!(after.contains("Interrupted"), "{after}");
+}
+
+#[test]
+fn a_model_that_fails_is_asked_again_later_and_given_up_in_the_end() {
+    let mut player = Player::new(spec());
+    for expected in [
+        "ask turn 1 after 500 ms",
+        "ask turn 1 after 1000 ms",
+        "ask turn 1 after 2000 ms",
+        "ask turn 1 after 4000 ms",
+        "finish failed (error)",
+    ] {
+        player.push(Event::ModelFailed {
+            message: "busy".to_owned(),
+            retryable: true,
+        });
+        assert_eq!(player.next(), expected);
+    }
+    let mut fatal = Player::new(spec());
+    fatal.push(Event::ModelFailed {
+        message: "no key".to_owned(),
+        retryable: false,
+    });
+    assert_eq!(fatal.next(), "finish failed (error)");
+}
+
+#[test]
+fn stops_that_are_no_results() {
+    for (stop, expected) in [
+        (StopReason::Refusal, "finish failed (error): words"),
+        (StopReason::ContentFilter, "finish failed (error): words"),
+        (StopReason::MaxTokens, "ask turn 2"),
+        (StopReason::EndTurn, "finish completed: words"),
+        (StopReason::ToolUse, "finish completed: words"),
+    ] {
+        let mut player = Player::new(spec());
+        player.answer("words", &[], stop);
+        assert_eq!(player.next(), expected, "{stop:?}");
+    }
+}
+
+#[test]
+fn progress_follows_iterations_or_todos_and_never_falls() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
+    player.call(&[read("1")]).result("1-0", "x");
+    assert_eq!(player.state.progress(), 5);
+    player.call(&[("todo_write", json!({}))]).todos("2-0", 1, 2);
+    assert_eq!(player.state.progress(), 45);
+    player
+        .call(&[("todo_write", json!({"b": 1}))])
+        .todos("3-0", 0, 9);
+    assert_eq!(player.state.progress(), 45);
+}
+
+#[test]
+fn a_failed_blocking_child_tells_what_it_had() {
+    let mut player = Player::new(spec());
+    player.call(&[("task", json!({}))]).delegate("1-0", 7);
+    player.push(Event::InboxTaken {
+        items: vec![announcement(
+            7,
+            EdgeMode::Blocking,
+            "1-0",
+            Outcome::Timeout {
+                limit_ms: 1_000,
+                partial: Some("half".to_owned()),
+            },
+        )],
+    });
+    let seen = format!("{:?}", player.state.messages().last());
+    assert!(seen.contains("Error: Its deadline passed"), "{seen}");
+    assert!(seen.contains("half"), "{seen}");
+    assert!(
+        seen.contains("id 00000000-0000-0000-0000-000000000007"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn nothing_follows_the_end_and_nothing_is_answered_twice() {
+    let mut player = Player::new(spec());
+    player.call(&[read("a"), read("b")]).result("1-0", "A");
+    let refused = |player: &Player, event: Event| {
+        let entry = sortie_core::JournalEntry {
+            run: crate::player::RUN,
+            seq: player.state.head().next(),
+            at: player.now,
+            epoch: sortie_core::Epoch(1),
+            event,
+        };
+        player
+            .state
+            .clone()
+            .apply(&entry)
+            .expect_err("it does not fit")
+            .what
+    };
+    let again = player.entries.last().expect("an entry").event.clone();
+    assert_eq!(
+        refused(&player, again),
+        "call 1-0 has its answer (tool_finished)"
+    );
+    player.push(Event::Finished {
+        outcome: Outcome::Completed {
+            text: "done".to_owned(),
+        },
+    });
+    assert_eq!(
+        refused(
+            &player,
+            Event::Finished {
+                outcome: Outcome::Completed {
+                    text: "again".to_owned(),
+                },
+            }
+        ),
+        "the run has ended (finished)"
+    );
+}
