@@ -1,1 +1,144 @@
-//! store
+//! The durable registry on SQLite: runs, journal, inbox, outbox and leases.
+//!
+//! Every change is a transition: a function over a connection inside a transaction, in
+//! `transitions/`. [`SqliteStore`] hands transitions to one writer's thread that commits many at
+//! once; [`InlineStore`] runs the same ones at once, for simulations. [`ReadStore`] reads a store
+//! that another process may be writing.
+//!
+//! Invariants: one process writes (a lock file); nothing is answered before it is on disk; every
+//! write for a run checks its fence; journals are gap-free and hash-chained; a terminal state and
+//! its announcements are one transaction.
+
+mod chain;
+mod execute;
+mod fault;
+mod files;
+mod lock;
+mod ports;
+mod queries;
+mod readers;
+mod row;
+mod schema;
+mod sql;
+mod transitions;
+mod writer;
+
+use std::path::Path;
+
+use sortie_core::{
+    BlobId, JournalEntry, ListFilter, RunId, RunRecord, Seq, Stats, StoreError, StoreResult,
+    VerifyReport,
+};
+
+use crate::execute::Inline;
+use crate::fault::Fault;
+use crate::lock::Lock;
+use crate::readers::Readers;
+use crate::writer::Threaded;
+
+pub use crate::lock::Owner;
+
+/// The database's name in its directory.
+const DATABASE: &str = "sortie.db";
+/// The lock's name beside it.
+const LOCK: &str = "lock";
+const OPENING: &str = "open its database";
+
+/// The store, on whatever runs its transitions.
+#[derive(Debug)]
+pub struct SqlStore<E> {
+    execute: E,
+}
+
+/// The store of a process that works: durable, with one writer's thread.
+pub type SqliteStore = SqlStore<Threaded>;
+
+/// The store of a simulation or test: everything happens at once on the caller's thread.
+pub type InlineStore = SqlStore<Inline>;
+
+impl SqliteStore {
+    /// Opens the store in a directory and makes it if it does not exist. One process at a time;
+    /// the next is told about `owner`. Needs a Tokio runtime for reading.
+    pub fn open(home: &Path, owner: &Owner) -> StoreResult<Self> {
+        let failed = |error: std::io::Error| StoreError::Failed {
+            doing: OPENING,
+            source: Box::new(error),
+        };
+        files::make_private_directory(home).map_err(failed)?;
+        let lock = Lock::take(&home.join(LOCK), owner)?;
+        let database = home.join(DATABASE);
+        // SQLite gives its other files the rights of this one.
+        drop(files::open_private_file(&database).map_err(failed)?);
+        let execute = Threaded::start(&database, lock).map_err(opening)?;
+        Ok(Self { execute })
+    }
+
+    /// Opens the store in a directory for reading, without the lock. One that does not exist reads
+    /// as empty.
+    pub fn open_read_only(home: &Path) -> StoreResult<ReadStore> {
+        let readers = Readers::open(home.join(DATABASE)).map_err(opening)?;
+        Ok(ReadStore { readers })
+    }
+}
+
+impl InlineStore {
+    /// A store that lives as long as this value.
+    pub fn open_in_memory() -> StoreResult<Self> {
+        let execute = Inline::in_memory().map_err(opening)?;
+        Ok(Self { execute })
+    }
+
+    /// A store in a file. Takes no lock: the caller knows that nobody else writes it.
+    pub fn open_file(path: &Path) -> StoreResult<Self> {
+        let execute = Inline::at(path).map_err(opening)?;
+        Ok(Self { execute })
+    }
+}
+
+/// A store that can only be read, also while another process writes it; see
+/// [`SqliteStore::open_read_only`].
+#[derive(Clone, Debug)]
+pub struct ReadStore {
+    readers: Readers,
+}
+
+impl ReadStore {
+    /// One record.
+    pub async fn get(&self, run: RunId) -> StoreResult<RunRecord> {
+        queries::get(&self.readers, run).await
+    }
+
+    /// The run that a person means by a prefix of at least eight characters.
+    pub async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
+        queries::resolve(&self.readers, prefix).await
+    }
+
+    /// Records, newest first.
+    pub async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
+        queries::list(&self.readers, filter).await
+    }
+
+    /// How many runs are in which state.
+    pub async fn stats(&self, filter: ListFilter) -> StoreResult<Stats> {
+        queries::stats(&self.readers, filter).await
+    }
+
+    /// The journal after `after`, checked against its hash chain.
+    pub async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
+        queries::journal(&self.readers, run, after).await
+    }
+
+    /// A long output of a run.
+    pub async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
+        queries::blob(&self.readers, run, id).await
+    }
+
+    /// Checks every journal against its hash chain and the record against the journal.
+    pub async fn verify(&self) -> StoreResult<VerifyReport> {
+        queries::verify(&self.readers).await
+    }
+}
+
+fn opening(fault: Fault) -> StoreError {
+    fault.while_doing(OPENING)
+}

@@ -1,1 +1,7 @@
-//! test-support
+//! What the tests share: a simulated world in which the real runtime lives and dies.
+//!
+//! [`sim::simulate`] runs the real scheduler, executor, machine, policy and store transitions with
+//! paused time. Model, tools, latencies, crashes and cancels come from a seed, so a failing seed
+//! fails again.
+
+pub mod sim;

@@ -1,1 +1,197 @@
 ### 命令行输出的文字。
+
+## 进度行
+
+# 契约：`[explore] find auth files ... 5 tools, 3.2s`。缩进加在它前面。
+progress-started = [{ $agent }] { $label } ...
+progress-running = [{ $agent }] { $label } ... { $work }
+progress-done = [{ $agent }] { $label } - 完成（{ $work }）
+progress-failed = [{ $agent }] { $label } - 失败：{ $why }（{ $work }）
+progress-timeout = [{ $agent }] { $label } - 超时（{ $work }）
+progress-cancelled = [{ $agent }] { $label } - 已取消（{ $work }）
+# $seconds 已经写好。
+progress-work = { $tools } 次工具调用，{ $seconds } 秒
+progress-waiting = [{ $agent }] 正在等待 { $count } 个子 Agent：{ $list }
+
+## 命令如何继续和结束
+
+offline-model = 正在使用内置的离线模型：它只按固定规则工作，并不理解语言。可用 --model 或 SORTIE_MODEL 选择其他模型。
+leftovers = 之前的进程留下的 { $count } 个未完成任务也会继续运行；用 `sortie resume` 可以等待它们完成。
+stopping = 正在取消，等待全部停止。再按一次 Ctrl-C 立即退出。
+cancel-reason-interrupt = 用 Ctrl-C 停止
+cancel-reason-command = 用 `sortie tasks cancel` 停止
+cancel-reason-delete = 即将被删除
+terminated = 已被信号停止。正在运行的任务已放回队列：用 `sortie resume` 继续。
+abandoned = 已立即退出。正在运行的任务保持原样：用 `sortie resume` 继续。
+kept-text = 它到此为止说了：
+kept-child = 已保留：[{ $agent }] { $label } 的结果（sortie tasks result { $id }）
+kept-look = 查看全部保留内容：sortie tasks show { $id }
+delivery-blocked = 结果未能送达：{ $error }
+demo-intro = 三个子 Agent 正在查看 { $path }。不使用网络，也不需要密钥。
+demo-label = 探索这个文件夹
+demo-prompt = 探索这个项目：派出三个探索者，分别查看布局、文档和热点，再把他们的报告合并成一份概览。
+spawn-queued = 子 Agent [{ $label }] 已加入队列 (ID: { $id })。用 `sortie resume` 运行它。
+resume-nothing = 没有需要继续的任务。
+resume-found = 发现：{ $resumed } 个可继续，{ $queued } 个在排队，{ $undelivered } 个结果待送达，{ $given_up } 个已放弃。
+resume-ended = 任务 { $id } 早已结束：{ $status }。
+resume-run = [{ $label }] { $id }
+
+## 询问终端前的人
+
+approval-question = 允许 { $agent } [{ $label }] 执行 { $tool }：{ $what }？[y/N/a = 本次运行一直允许]
+approval-size = { $lines } 行，{ $bytes } 字节
+approval-more = … 还有 { $count } 行
+approval-hidden = 下面有 { $count } 个字符没有显示（在 […] 处）
+
+## 任务
+
+column-id = ID
+column-status = 状态
+column-agent = Agent
+column-label = 标签
+column-progress = 进度
+column-tools = 工具
+column-elapsed = 用时
+column-waiting = 等待
+column-model = 模型
+column-access = 权限
+column-when = 何时使用
+waiting-queue = 排队第 { $position } 位
+waiting-blocked = 送达受阻
+no-tasks = 没有任务。
+no-transcript = 对话记录已被清除；`sortie tasks show` 可查看保留的内容。
+stats-total = 合计
+result-not-yet = 任务 { $id } 还没有结果：状态为 { $status }。
+watch-nothing = 没有正在运行的任务。
+watch-left-alone = 没有进程在运行剩下的任务：用 `sortie resume` 继续。
+cancel-done =
+    { $count ->
+        [1] 任务 { $id } 已取消。
+       *[other] 任务 { $id } 及其启动的任务已取消，共 { $count } 个。
+    }
+cancel-already-ended = 任务 { $id } 早已结束：{ $status }。没有做任何更改。
+delete-done =
+    { $count ->
+        [1] 任务 { $id } 已删除。
+       *[other] 任务 { $id } 及其启动的任务已删除，共 { $count } 个。
+    }
+field-id = ID
+field-label = 标签
+field-status = 状态
+field-reason = 原因
+field-waiting = 等待
+field-position = 排队位置
+field-progress = 进度
+field-agent = Agent
+field-model = 模型
+field-session = 会话
+field-parent = 上级
+field-created = 创建
+field-started = 开始
+field-ended = 结束
+field-elapsed = 用时
+field-tools = 工具
+field-tokens = Token
+field-delivery = 送达
+field-delivery-error = 送达错误
+field-task = 任务：
+field-children = 子任务：
+field-error = 错误：
+field-result = 结果：
+field-name = 名称
+field-when = 何时使用
+field-access = 权限
+field-source = 来源
+field-max-iterations = 迭代次数
+
+## Agent
+
+model-inherit = 与上级相同
+model-small = 小模型
+model-plan = 规划模型
+access-read-only = 只读
+access-full = 完整
+tools-all = 全部
+tools-except = { $allowed }；不含 { $denied }
+source-built-in = 内置
+source-embedder = 嵌入程序
+
+## 出错时
+
+error-line = 错误：{ $message }
+error-cause = {"  "}原因：{ $cause }
+error-hint = {"  "}提示：{ $hint }
+error-model = 无法使用该模型：{ $message }
+hint-model = 请用 --model offline，或用 --model script:文件 指定场景文件。
+error-no-agent = 没有名为 '{ $name }' 的 Agent。
+hint-no-agent = 已知的 Agent：{ $known }。
+error-short-id = '{ $id }' 作为 ID 太短；至少需要 { $min } 个字符。
+error-not-found = 没有任务 { $id }。
+error-ambiguous = 有 { $count } 个 ID 以 { $prefix } 开头。
+hint-id = 用 `sortie tasks list --all` 查看 ID。
+error-no-home = 这个系统没有可供 Sortie 使用的数据目录。
+hint-no-home = 请用 --home 或 SORTIE_HOME 指定一个。
+error-workspace = 无法在目录 { $path } 中工作。
+hint-workspace = 请用 --workspace 指定一个存在的目录。
+error-input = 无法从标准输入读取指令。
+error-empty-input = 指令为空。
+hint-empty-input = 请说明要做什么：sortie run "解释这个项目"。
+error-sink = '{ $address }' 不是有效的结果去处。
+hint-sink = 请写成 file:路径。
+error-output = 无法写出结果。
+error-process = 操作系统没有提供进程所需的资源。
+error-locked = 存储正被 { $owner } 使用。
+hint-locked = 请等它完成，或在那边按 Ctrl-C 停止。期间可以使用 `sortie tasks list`、`show` 和 `watch`；换一个 --home 则使用另一个存储。
+error-damaged = 任务 { $id } 的日志在第 { $seq } 条处损坏：{ $what }
+hint-damaged = 用 `sortie doctor` 检查整个存储。做任何更改之前请先备份。
+error-wrong-state = 任务 { $id } 的状态是 { $status }：{ $what }
+error-store = 存储操作失败：{ $doing }。
+hint-store = 用 `sortie doctor` 查看问题所在。
+error-fenced = 对任务 { $id } 的占用已失效。
+
+## sortie doctor
+
+doctor-ok = 正常
+doctor-warn = 注意
+doctor-fail = 失败
+doctor-todo = → { $todo }
+doctor-unknown = 无法得知
+doctor-not-found = 未找到
+doctor-home = 数据目录
+doctor-home-new = { $path }（将会创建）
+doctor-home-read-only = { $path } 不可写
+doctor-home-todo = 请取得该目录的写权限，或用 --home 选择其他目录。
+doctor-disk = 磁盘
+doctor-disk-free = 剩余 { $gigabytes } GB
+doctor-disk-todo = 请腾出空间；磁盘写满后存储将拒绝工作。
+doctor-store = 存储
+doctor-store-ok = 可以读取
+doctor-store-todo = 请先备份该目录，再看更新版本的 sortie 能否打开它。
+doctor-journal = 日志
+doctor-journal-ok = 检查了 { $runs } 份，共 { $entries } 条，没有损坏
+doctor-journal-damaged = { $count } 处损坏：{ $first }
+doctor-journal-todo = 数据库被更改过。请从备份恢复，或删除这里列出的任务。
+doctor-tasks = 任务
+doctor-tasks-found = { $active } 个未结束，{ $blocked } 个送达受阻
+doctor-tasks-todo = 没有进程在运行它们：用 `sortie resume` 继续。
+doctor-lock = 锁
+doctor-lock-free = 空闲
+doctor-lock-held = 由 { $owner } 持有
+doctor-bwrap = bubblewrap
+doctor-bwrap-todo = 请安装 bubblewrap，以便限制 Agent 的命令。
+doctor-landlock = Landlock
+doctor-landlock-on = 已启用
+doctor-landlock-off = 未启用
+doctor-landlock-todo = 只是第二道防线；内核安全模块列表中含 `landlock` 时可用。
+doctor-namespaces = 用户命名空间
+doctor-namespaces-on = 允许
+doctor-namespaces-off = 已关闭
+doctor-namespaces-todo = bubblewrap 需要它；请查看 sysctl 中的 user.max_user_namespaces 和 kernel.unprivileged_userns_clone。
+doctor-keys = 密钥
+doctor-keys-none = 未设置；离线模型不需要密钥
+doctor-keys-set = 已设置：{ $names }
+doctor-model = 模型
+doctor-model-ok = { $name } 可用
+doctor-git = git
+doctor-git-todo = 请安装 git，以便 Agent 查看项目历史。
+doctor-language = 语言

@@ -1,1 +1,181 @@
-//! tools
+//! The tools an agent can use, one file each, with what a model is told about it beside the code.
+//!
+//! Invariants: file tools resolve every path beneath a held descriptor of the workspace
+//! (`confine`); whatever a model can drive has a named bound; every failure is a sentence that
+//! tells the model what to do next; dropping a call stops its work.
+
+mod arguments;
+mod blocking;
+mod confine;
+mod diff;
+mod edit_file;
+mod exec;
+mod fingerprint;
+mod glob;
+mod grep;
+mod list_dir;
+mod read_file;
+mod sandbox;
+mod spawn_subagent;
+mod subagents;
+mod task;
+#[cfg(test)]
+mod testing;
+mod text;
+mod todo_write;
+mod walk;
+mod write_file;
+
+use std::sync::Arc;
+
+use sortie_core::Tool;
+
+pub use edit_file::EditFile;
+pub use exec::{Exec, ExecSettings};
+pub use glob::Glob;
+pub use grep::Grep;
+pub use list_dir::ListDir;
+pub use read_file::ReadFile;
+pub use sandbox::{ExecRequest, Sandbox, Unconfined};
+pub use spawn_subagent::SpawnSubagent;
+pub use subagents::Subagents;
+pub use task::Task;
+pub use todo_write::TodoWrite;
+pub use write_file::WriteFile;
+
+/// What the standard tools need to know.
+#[derive(Clone, Debug)]
+pub struct ToolSettings {
+    /// For the shell.
+    pub exec: ExecSettings,
+    /// What shell commands are started in.
+    pub sandbox: Arc<dyn Sandbox>,
+}
+
+/// All standard tools, in the order in which models read about them.
+pub fn standard_tools(settings: ToolSettings) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(ReadFile::new()),
+        Arc::new(ListDir::new()),
+        Arc::new(Glob::new()),
+        Arc::new(Grep::new()),
+        Arc::new(WriteFile::new()),
+        Arc::new(EditFile::new()),
+        Arc::new(Exec::new(settings.exec).in_sandbox(settings.sandbox)),
+        Arc::new(TodoWrite::new()),
+        Arc::new(Task::new()),
+        Arc::new(SpawnSubagent::new()),
+        Arc::new(Subagents::new()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::rename;
+
+    fn all() -> Vec<Arc<dyn Tool>> {
+        standard_tools(ToolSettings {
+            exec: ExecSettings {
+                environment: Vec::new(),
+            },
+            sandbox: Arc::new(Unconfined),
+        })
+    }
+
+    fn bytes_allowed(name: &str) -> usize {
+        match name {
+            "task" => 800,
+            "spawn_subagent" => 1300,
+            _ => 430,
+        }
+    }
+
+    #[test]
+    fn what_a_model_reads_about_each_tool_is_small() {
+        for tool in all() {
+            let spec = tool.spec();
+            let size = serde_json::to_string(spec).unwrap().len();
+            assert!(
+                size <= bytes_allowed(&spec.name),
+                "{}: {size} bytes, {} allowed",
+                spec.name,
+                bytes_allowed(&spec.name)
+            );
+        }
+    }
+
+    #[test]
+    fn schemas_are_valid_and_closed() {
+        for tool in all() {
+            let spec = tool.spec();
+            assert!(
+                jsonschema::meta::is_valid(&spec.parameters),
+                "{}",
+                spec.name
+            );
+            assert_eq!(
+                spec.parameters["additionalProperties"],
+                json!(false),
+                "{}",
+                spec.name
+            );
+        }
+    }
+
+    #[test]
+    fn names_and_spellings_are_all_different() {
+        let mut seen = BTreeSet::new();
+        for tool in all() {
+            let spellings = tool.spellings().iter().map(|spelling| spelling.name);
+            for name in spellings.chain([tool.spec().name.as_str()]) {
+                assert!(seen.insert(name.to_owned()), "{name} is used twice");
+            }
+        }
+    }
+
+    #[test]
+    fn calls_under_another_name_fit_the_schema_once_renamed() {
+        let samples: BTreeMap<&str, Value> = BTreeMap::from([
+            (
+                "Task",
+                json!({"description": "d", "prompt": "p", "agent_type": "explore"}),
+            ),
+            (
+                "Agent",
+                json!({"description": "d", "prompt": "p", "subagent_type": "explore",
+                    "run_in_background": true}),
+            ),
+            ("spawn", json!({"task": "t", "label": "l"})),
+            (
+                "sessions_spawn",
+                json!({"task": "t", "agent_id": "code", "timeoutSeconds": 30, "cleanup": "keep"}),
+            ),
+            ("bash", json!({"command": "ls", "timeout": 5})),
+            (
+                "TodoWrite",
+                json!({"items": [{"content": "c", "status": "pending", "activeForm": "doing c"}]}),
+            ),
+        ]);
+        for tool in all() {
+            let validator = jsonschema::validator_for(&tool.spec().parameters).unwrap();
+            for spelling in tool.spellings() {
+                let sample = samples.get(spelling.name).expect(spelling.name);
+                let renamed = rename(spelling, sample);
+                assert!(validator.is_valid(&renamed), "{}: {renamed}", spelling.name);
+                for (theirs, ours) in spelling.renames {
+                    let known = &tool.spec().parameters["properties"];
+                    assert!(
+                        known.get(ours).is_some(),
+                        "{}: {theirs} -> {ours}",
+                        spelling.name
+                    );
+                }
+            }
+        }
+    }
+}

@@ -273,7 +273,7 @@ impl Player {
         self.state
             .messages()
             .iter()
-            .map(|message| show_message(message))
+            .map(show_message)
             .collect::<Vec<_>>()
             .join("\n")
     }

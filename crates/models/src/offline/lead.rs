@@ -1,0 +1,173 @@
+//! The main agent: sends three surveyors out, then makes one report of what they bring back.
+
+use serde_json::json;
+
+use sortie_core::Lang;
+
+use super::evidence::{Answer, Evidence};
+use super::survey::Survey;
+use super::{Call, EXPLORER, Step, words};
+use crate::text::cut;
+
+/// The tool that sends a child out and waits for it.
+pub(super) const TASK_TOOL: &str = "task";
+/// How much of a failure the report repeats.
+const SHOWN_FAILURE_CHARS: usize = 240;
+
+/// Whether children were sent out already.
+pub(super) fn has_delegated(evidence: &Evidence<'_>) -> bool {
+    evidence.with(TASK_TOOL).next().is_some()
+}
+
+/// Sends them out, or combines what they found.
+pub(super) fn next(evidence: &Evidence<'_>, lang: Lang) -> Step {
+    if has_delegated(evidence) {
+        return Step::Say(combine(evidence, lang));
+    }
+    Step::Look {
+        say: words::sending_out(lang),
+        calls: Survey::ALL
+            .iter()
+            .map(|survey| order(*survey, lang))
+            .collect(),
+    }
+}
+
+fn order(survey: Survey, lang: Lang) -> Call {
+    Call {
+        tool: TASK_TOOL,
+        arguments: json!({
+            "description": words::order_label(survey, lang),
+            "prompt": words::order_prompt(survey, lang),
+            "subagent_type": EXPLORER,
+        }),
+    }
+}
+
+/// What one child brought back.
+struct Section {
+    headline: String,
+    body: String,
+    unknown: Vec<String>,
+}
+
+fn combine(evidence: &Evidence<'_>, lang: Lang) -> String {
+    let sections: Vec<(Survey, Section)> = Survey::ALL
+        .iter()
+        .map(|survey| {
+            (
+                *survey,
+                section(evidence.answer(&order(*survey, lang)), lang),
+            )
+        })
+        .collect();
+    let mut lines = vec![format!("# {}", words::report_title(lang)), String::new()];
+    for (survey, section) in &sections {
+        let title = words::survey_title(*survey, lang);
+        lines.push(format!("- **{title}**: {}", section.headline));
+    }
+    lines.extend([String::new(), words::signature(lang)]);
+    for (survey, section) in &sections {
+        let title = words::survey_title(*survey, lang);
+        lines.extend([String::new(), format!("## {title}"), String::new()]);
+        lines.push(section.body.clone());
+    }
+    lines.extend([
+        String::new(),
+        format!("## {}", words::unknown_title(lang)),
+        String::new(),
+    ]);
+    lines.extend(unknown(&sections, lang));
+    lines.join("\n")
+}
+
+fn unknown(sections: &[(Survey, Section)], lang: Lang) -> Vec<String> {
+    let all: Vec<String> = sections
+        .iter()
+        .flat_map(|(survey, section)| {
+            let title = words::survey_title(*survey, lang);
+            let items = section.unknown.iter();
+            items.map(move |item| format!("- {title}: {item}"))
+        })
+        .collect();
+    if all.is_empty() {
+        return vec![format!("- {}", words::nothing_unknown(lang))];
+    }
+    all
+}
+
+fn section(answer: Answer<'_>, lang: Lang) -> Section {
+    let (problem, body) = match answer {
+        Answer::Text { text, .. } => return understood(text, lang),
+        Answer::Failed(text) => {
+            let first = text.trim().lines().next().unwrap_or_default();
+            (
+                words::child_failed(&cut(first, SHOWN_FAILURE_CHARS), lang),
+                text,
+            )
+        }
+        Answer::Absent => (words::child_absent(lang), ""),
+    };
+    Section {
+        headline: words::no_numbers(lang),
+        body: quoted(body, lang),
+        unknown: vec![problem],
+    }
+}
+
+/// A child's report, taken apart: first line, body, and what it could not find out.
+fn understood(text: &str, lang: Lang) -> Section {
+    let report = without_closing_line(text);
+    let (headline, rest) = report.split_once('\n').unwrap_or((report, ""));
+    let mut body = Vec::new();
+    let mut unknown = Vec::new();
+    let mut is_unknown = false;
+    for line in rest.lines().filter(|line| !words::is_signature(line)) {
+        if let Some(title) = line.strip_prefix("### ") {
+            is_unknown = words::is_unknown_title(title);
+        }
+        match line.strip_prefix("- ") {
+            Some(item) if is_unknown => unknown.push(item.to_owned()),
+            Some(_) | None if is_unknown => {}
+            Some(_) | None => body.push(line),
+        }
+    }
+    Section {
+        headline: headline.trim_matches('*').to_owned(),
+        body: quoted(body.join("\n").trim(), lang),
+        unknown,
+    }
+}
+
+fn quoted(body: &str, lang: Lang) -> String {
+    if body.trim().is_empty() {
+        words::no_details(lang)
+    } else {
+        body.trim().to_owned()
+    }
+}
+
+/// The report without the line that the runtime puts below it.
+fn without_closing_line(text: &str) -> &str {
+    let text = text.trim();
+    match text.rsplit_once("\n\n") {
+        Some((report, last)) if last.starts_with('[') && !last.contains('\n') => report.trim_end(),
+        Some(_) | None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_line_is_not_part_of_the_report() {
+        for (text, expected) in [
+            ("a\n\nb\n\n[agent explore, id 1, 2 tool calls]", "a\n\nb"),
+            ("a\n\nb", "a\n\nb"),
+            ("[only this]", "[only this]"),
+        ] {
+            assert_eq!(without_closing_line(text), expected);
+        }
+    }
+}

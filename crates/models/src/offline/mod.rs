@@ -1,0 +1,125 @@
+//! The built-in model: rules over tool results, no network, no understanding, and it says so.
+//!
+//! It decides like any model, only from the request: it sees no file that a tool did not show it,
+//! and what a tool did not answer is reported as not found out.
+
+mod evidence;
+mod language;
+mod lead;
+mod reading;
+mod survey;
+mod words;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use sortie_core::{
+    AnswerPart, Arguments, DeltaSink, Lang, Model, ModelAnswer, ModelError, ModelRequest,
+    StopReason, Usage,
+};
+
+use evidence::Evidence;
+use survey::Survey;
+
+/// The name of the built-in model.
+pub const OFFLINE_MODEL: &str = "offline";
+
+/// The agent that surveys are made by.
+const EXPLORER: &str = "explore";
+
+/// The built-in model.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OfflineModel {
+    pace: Duration,
+}
+
+impl OfflineModel {
+    /// A model that waits this long before each answer, so that a person can watch.
+    pub const fn with_pace(pace: Duration) -> Self {
+        Self { pace }
+    }
+}
+
+#[async_trait]
+impl Model for OfflineModel {
+    async fn turn(
+        &self,
+        request: ModelRequest,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, ModelError> {
+        if self.pace > Duration::ZERO {
+            tokio::time::sleep(self.pace).await;
+        }
+        let answer = decide(&request);
+        for part in &answer.parts {
+            if let AnswerPart::Text(text) = part {
+                deltas.text(text);
+            }
+        }
+        Ok(answer)
+    }
+}
+
+/// What the offline model answers to a request: a pure function of it.
+pub fn decide(request: &ModelRequest) -> ModelAnswer {
+    let evidence = Evidence::of(request);
+    let lang = language::of(evidence.instruction, &request.system);
+    step(request, &evidence, lang).into_answer()
+}
+
+fn step(request: &ModelRequest, evidence: &Evidence<'_>, lang: Lang) -> Step {
+    let is_root = request.asker.depth == 0;
+    // An explorer is sent to look around, whatever its instruction is called.
+    let is_explorer = request.asker.agent.eq_ignore_ascii_case(EXPLORER);
+    if is_root && !is_explorer && !survey::asked_for(evidence.instruction) {
+        return Step::Say(words::about_itself(lang));
+    }
+    if is_root && (evidence.offers(lead::TASK_TOOL) || lead::has_delegated(evidence)) {
+        return lead::next(evidence, lang);
+    }
+    let survey = Survey::recognise(evidence.instruction);
+    survey::next(survey, evidence, lang)
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Look further.
+    Look { say: String, calls: Vec<Call> },
+    /// The final word.
+    Say(String),
+}
+
+/// A call that a plan makes. Its arguments are how its answer is found again.
+#[derive(Clone, Debug, PartialEq)]
+struct Call {
+    tool: &'static str,
+    arguments: Value,
+}
+
+impl Step {
+    fn into_answer(self) -> ModelAnswer {
+        let (parts, stop) = match self {
+            Self::Say(text) => (vec![AnswerPart::Text(text)], StopReason::EndTurn),
+            Self::Look { say, calls } => {
+                let calls = calls.into_iter().map(|call| AnswerPart::Call {
+                    provider_id: None,
+                    name: call.tool.to_owned(),
+                    arguments: Arguments::Json(call.arguments),
+                });
+                let parts = std::iter::once(AnswerPart::Text(say))
+                    .chain(calls)
+                    .collect();
+                (parts, StopReason::ToolUse)
+            }
+        };
+        ModelAnswer {
+            parts,
+            stop,
+            usage: Usage::default(),
+            model: OFFLINE_MODEL.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The three surveys: each a plan of calls in stages and a report computed from the answers.
+
+mod docs;
+mod hot_spots;
+mod layout;
+
+use serde_json::json;
+
+use sortie_core::Lang;
+
+use super::evidence::{Answer, Evidence};
+use super::reading::{Counts, Paths, counts, entries, is_part_of_file, paths};
+use super::{Call, Step, words};
+use crate::text::cut;
+
+/// How many items a list in a report shows.
+const LISTED: usize = 8;
+/// How many names of a directory a report shows.
+const LISTED_ENTRIES: usize = 24;
+/// How much of a failure a report repeats.
+const SHOWN_FAILURE_CHARS: usize = 160;
+/// How many files a count may name: as many as the tool gives.
+const COUNTED_FILES: u64 = 1000;
+/// How many lines of a file are read: enough for an outline.
+const READ_LINES: u64 = 400;
+
+/// Words that make an instruction a request for a survey.
+const ASKS: [&str; 20] = [
+    "survey",
+    "explore",
+    "overview",
+    "demo",
+    "repository",
+    "repo ",
+    "codebase",
+    "project",
+    "summarise",
+    "summarize",
+    "项目",
+    "概览",
+    "探索",
+    "调查",
+    "仓库",
+    "代码库",
+    "总结",
+    "演示",
+    "了解",
+    "概述",
+];
+
+/// What can be surveyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Survey {
+    /// Languages, modules, entry points.
+    Layout,
+    /// What the project says about itself.
+    Docs,
+    /// Marks of unfinished work, and tests.
+    HotSpots,
+}
+
+impl Survey {
+    /// All of them, in the order of the report.
+    pub(super) const ALL: [Self; 3] = [Self::Layout, Self::Docs, Self::HotSpots];
+
+    /// The survey that the instruction names most clearly; `None` if it names none.
+    pub(super) fn recognise(instruction: &str) -> Option<Self> {
+        let lower = instruction.to_lowercase();
+        let score = |survey: &Self| {
+            survey
+                .keywords()
+                .iter()
+                .filter(|w| lower.contains(**w))
+                .count()
+        };
+        // The first of the best, so that a tie goes to the more general survey.
+        let best = Self::ALL.iter().rev().max_by_key(|survey| score(survey))?;
+        (score(best) > 0).then_some(*best)
+    }
+
+    const fn keywords(self) -> &'static [&'static str] {
+        match self {
+            Self::Layout => &[
+                "layout",
+                "language",
+                "module",
+                "entry point",
+                "structure",
+                "manifest",
+                "布局",
+                "结构",
+                "语言",
+                "模块",
+                "入口",
+            ],
+            Self::Docs => &[
+                "readme",
+                "docs",
+                "documentation",
+                "documents",
+                "headings",
+                "文档",
+                "自述",
+                "标题",
+            ],
+            Self::HotSpots => &[
+                "todo", "fixme", "hack", "xxx", "hot spot", "hotspot", "test", "热点", "待办",
+                "测试",
+            ],
+        }
+    }
+
+    /// The calls of a stage, given what the earlier ones found.
+    fn stage(self, number: usize, evidence: &Evidence<'_>) -> Vec<Call> {
+        match self {
+            Self::Layout => layout::stage(number, evidence),
+            Self::Docs => docs::stage(number, evidence),
+            Self::HotSpots => hot_spots::stage(number, evidence),
+        }
+    }
+
+    fn report(self, evidence: &Evidence<'_>, lang: Lang) -> Report {
+        match self {
+            Self::Layout => layout::report(evidence, lang),
+            Self::Docs => docs::report(evidence, lang),
+            Self::HotSpots => hot_spots::report(evidence, lang),
+        }
+    }
+}
+
+/// Whether the instruction asks for something that this model can do.
+pub(super) fn asked_for(instruction: &str) -> bool {
+    let lower = format!("{} ", instruction.to_lowercase());
+    ASKS.iter().any(|word| lower.contains(word))
+}
+
+/// How many stages a plan has.
+const STAGES: usize = 3;
+
+/// The next calls of the survey, or its report. Without a survey to recognise it is the layout.
+pub(super) fn next(recognised: Option<Survey>, evidence: &Evidence<'_>, lang: Lang) -> Step {
+    let survey = recognised.unwrap_or(Survey::Layout);
+    for number in 0..STAGES {
+        let calls: Vec<Call> = survey
+            .stage(number, evidence)
+            .into_iter()
+            .filter(|call| evidence.offers(call.tool) && evidence.answer(call) == Answer::Absent)
+            .collect();
+        if !calls.is_empty() {
+            let say = words::looking(survey, number, lang);
+            return Step::Look { say, calls };
+        }
+    }
+    let mut report = survey.report(evidence, lang);
+    if recognised.is_none() {
+        report.unknown.insert(0, words::only_surveys(lang));
+    }
+    Step::Say(report.render(lang))
+}
+
+/// What a survey found. The main agent takes the rendered form apart again.
+#[derive(Debug)]
+struct Report {
+    headline: String,
+    sections: Vec<(String, Vec<String>)>,
+    unknown: Vec<String>,
+}
+
+impl Report {
+    fn render(&self, lang: Lang) -> String {
+        let mut lines = vec![format!("**{}**", self.headline)];
+        let unknown = (words::unknown_title(lang), self.unknown.clone());
+        for (title, items) in self.sections.iter().chain([&unknown]) {
+            if items.is_empty() {
+                continue;
+            }
+            lines.extend([String::new(), format!("### {title}"), String::new()]);
+            lines.extend(items.iter().map(|item| format!("- {item}")));
+        }
+        lines.extend([String::new(), words::signature(lang)]);
+        lines.join("\n")
+    }
+}
+
+/// Looks things up in the evidence and remembers what could not be found.
+struct Reader<'e, 'a> {
+    evidence: &'e Evidence<'a>,
+    lang: Lang,
+    unknown: Vec<String>,
+}
+
+impl<'e, 'a> Reader<'e, 'a> {
+    const fn new(evidence: &'e Evidence<'a>, lang: Lang) -> Self {
+        Self {
+            evidence,
+            lang,
+            unknown: Vec::new(),
+        }
+    }
+
+    /// The text of an answer; what is missing is noted.
+    fn text(&mut self, call: &Call) -> Option<&'a str> {
+        let what = describe(call);
+        match self.evidence.answer(call) {
+            Answer::Text { text, cut } => {
+                if cut {
+                    self.note_part(call);
+                }
+                Some(text)
+            }
+            Answer::Failed(why) => {
+                let first = why.trim().lines().next().unwrap_or_default();
+                let why = cut(first, SHOWN_FAILURE_CHARS);
+                self.unknown
+                    .push(words::tool_failed(&what, &why, self.lang));
+                None
+            }
+            Answer::Absent => {
+                self.unknown.push(words::not_asked(&what, self.lang));
+                None
+            }
+        }
+    }
+
+    fn paths(&mut self, call: &Call) -> Paths {
+        let mut found = self.text(call).map(paths).unwrap_or_default();
+        found.open_ended |= is_cut(self.evidence.answer(call));
+        if found.is_partial() {
+            self.note_part(call);
+        }
+        found
+    }
+
+    /// The top of a directory listing, in one line.
+    fn entries(&mut self, path: &str) -> Vec<String> {
+        let names = self.text(&list_dir(path)).map(entries).unwrap_or_default();
+        let more = words::and_more(more_than(LISTED_ENTRIES, names.len()), self.lang);
+        let shown = names.iter().take(LISTED_ENTRIES);
+        let line: Vec<String> = shown.map(|name| format!("`{name}`")).chain(more).collect();
+        if line.is_empty() {
+            return Vec::new();
+        }
+        vec![line.join(", ")]
+    }
+
+    /// The text of a file; if only a part was read, that is noted.
+    fn file(&mut self, path: &str) -> Option<&'a str> {
+        let call = read(path);
+        let text = self.text(&call)?;
+        if is_part_of_file(text) {
+            self.note_part(&call);
+        }
+        Some(text)
+    }
+
+    fn counts(&mut self, call: &Call) -> Counts {
+        let mut found = self.text(call).map(counts).unwrap_or_default();
+        found.partial |= is_cut(self.evidence.answer(call));
+        if found.partial {
+            self.note_part(call);
+        }
+        found
+    }
+
+    fn note_part(&mut self, call: &Call) {
+        let note = words::was_cut(&describe(call), self.lang);
+        self.unknown.push(note);
+    }
+
+    /// What was noted, each thing once.
+    fn into_unknown(mut self) -> Vec<String> {
+        let mut seen = Vec::new();
+        self.unknown.retain(|item| {
+            let is_new = !seen.contains(item);
+            seen.push(item.clone());
+            is_new
+        });
+        self.unknown
+    }
+}
+
+const fn is_cut(answer: Answer<'_>) -> bool {
+    matches!(answer, Answer::Text { cut: true, .. })
+}
+
+/// The paths that an earlier stage found; nothing if it found none.
+fn found_paths(evidence: &Evidence<'_>, call: &Call) -> Vec<String> {
+    match evidence.answer(call) {
+        Answer::Text { text, .. } => paths(text).items,
+        Answer::Failed(_) | Answer::Absent => Vec::new(),
+    }
+}
+
+/// The numbers that an earlier stage found; nothing if it found none.
+fn found_counts(evidence: &Evidence<'_>, call: &Call) -> Vec<(String, u64)> {
+    match evidence.answer(call) {
+        Answer::Text { text, .. } => counts(text).items,
+        Answer::Failed(_) | Answer::Absent => Vec::new(),
+    }
+}
+
+fn glob(pattern: &str) -> Call {
+    Call {
+        tool: "glob",
+        arguments: json!({ "pattern": pattern }),
+    }
+}
+
+fn list_dir(path: &str) -> Call {
+    Call {
+        tool: "list_dir",
+        arguments: json!({ "path": path }),
+    }
+}
+
+fn count(pattern: &str) -> Call {
+    Call {
+        tool: "grep",
+        arguments: json!({ "pattern": pattern, "output": "count", "limit": COUNTED_FILES }),
+    }
+}
+
+fn matches_in(path: &str, pattern: &str) -> Call {
+    Call {
+        tool: "grep",
+        arguments: json!({ "pattern": pattern, "path": path, "output": "content" }),
+    }
+}
+
+fn read(path: &str) -> Call {
+    Call {
+        tool: "read_file",
+        arguments: json!({ "path": path, "limit": READ_LINES }),
+    }
+}
+
+/// A call, as a report names it.
+fn describe(call: &Call) -> String {
+    let argument = |key: &str| call.arguments.get(key).and_then(|value| value.as_str());
+    let what = [argument("pattern"), argument("path")];
+    let what: Vec<String> = what
+        .into_iter()
+        .flatten()
+        .map(|text| format!("`{text}`"))
+        .collect();
+    format!("{} {}", call.tool, what.join(" "))
+}
+
+/// How many items a list leaves out.
+const fn more_than_listed(count: usize) -> u64 {
+    more_than(LISTED, count)
+}
+
+const fn more_than(shown: usize, count: usize) -> u64 {
+    count.saturating_sub(shown) as u64
+}
+
+/// The file name of a path.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// How deep a path lies.
+fn depth(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// The paths nearest to the root first.
+fn nearest_first(mut paths: Vec<String>) -> Vec<String> {
+    paths.sort_by(|a, b| depth(a).cmp(&depth(b)).then_with(|| a.cmp(b)));
+    paths.dedup();
+    paths
+}
+
+/// The biggest first; equal ones by name.
+fn biggest_first(mut items: Vec<(String, u64)>) -> Vec<(String, u64)> {
+    items.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_order_of_the_lead_is_recognised() {
+        for lang in [Lang::En, Lang::Zh] {
+            for survey in Survey::ALL {
+                let prompt = words::order_prompt(survey, lang);
+                assert_eq!(Survey::recognise(&prompt), Some(survey), "{prompt}");
+            }
+        }
+    }
+
+    #[test]
+    fn other_words_for_surveys() {
+        for (instruction, expected) in [
+            ("what languages are used?", Some(Survey::Layout)),
+            ("read the README", Some(Survey::Docs)),
+            ("find TODOs", Some(Survey::HotSpots)),
+            ("统计测试和待办", Some(Survey::HotSpots)),
+            ("fix the login bug", None),
+        ] {
+            assert_eq!(Survey::recognise(instruction), expected, "{instruction}");
+        }
+    }
+
+    #[test]
+    fn what_counts_as_a_request_for_a_survey() {
+        for (instruction, expected) in [
+            ("Survey this folder", true),
+            ("give me an overview", true),
+            ("explore the repo", true),
+            ("run the demo", true),
+            ("概览一下这个项目", true),
+            ("write a poem about reports", false),
+            ("fix the login bug", false),
+            ("你好", false),
+        ] {
+            assert_eq!(asked_for(instruction), expected, "{instruction}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The models, seen through the port that the runtime uses.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
+
+mod directory;
+mod offline;
+mod player;
+mod script;
+mod support;

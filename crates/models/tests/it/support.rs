@@ -1,0 +1,135 @@
+//! Requests, as a runtime would make them.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use sortie_core::{
+    AnswerPart, Arguments, Asker, Block, CallId, Message, ModelAnswer, ModelRequest, ResultStatus,
+    RunId, ToolCall, ToolResult, ToolSpec,
+};
+
+pub(crate) fn run_id(number: u128) -> RunId {
+    RunId::from_uuid(uuid::Uuid::from_u128(number))
+}
+
+pub(crate) fn request(agent: &str, label: &str, task: &str, tools: &[&str]) -> ModelRequest {
+    ModelRequest {
+        asker: Asker {
+            run: run_id(7),
+            agent: agent.to_owned(),
+            label: label.to_owned(),
+            task: task.to_owned(),
+            depth: u32::from(agent != "main"),
+            turn: 1,
+        },
+        model: "test".to_owned(),
+        system: Arc::from("You work in a folder."),
+        tools: specs(tools),
+        messages: vec![Arc::new(Message::User {
+            text: task.to_owned(),
+        })],
+        thinking: None,
+    }
+}
+
+pub(crate) fn specs(names: &[&str]) -> Arc<[ToolSpec]> {
+    let spec = |name: &&str| ToolSpec {
+        name: (*name).to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+    };
+    names.iter().map(spec).collect()
+}
+
+/// Adds an answer to the history and returns its calls.
+pub(crate) fn answered(request: &mut ModelRequest, answer: &ModelAnswer) -> Vec<ToolCall> {
+    let turn = request.asker.turn;
+    let mut calls = Vec::new();
+    let mut blocks = Vec::new();
+    for part in &answer.parts {
+        match part {
+            AnswerPart::Text(text) => blocks.push(Block::Text { text: text.clone() }),
+            AnswerPart::Reasoning { text, native } => blocks.push(Block::Reasoning {
+                text: text.clone(),
+                native: native.clone(),
+            }),
+            AnswerPart::Call {
+                provider_id,
+                name,
+                arguments,
+            } => {
+                let call = ToolCall {
+                    id: CallId::new(turn, calls.len()),
+                    provider_id: provider_id.clone(),
+                    name: name.clone(),
+                    arguments: arguments.clone(),
+                };
+                calls.push(call.clone());
+                blocks.push(Block::Call(call));
+            }
+        }
+    }
+    request
+        .messages
+        .push(Arc::new(Message::Assistant { blocks }));
+    request.asker.turn += 1;
+    calls
+}
+
+/// Adds results for calls.
+pub(crate) fn results(request: &mut ModelRequest, results: Vec<ToolResult>) {
+    request.messages.push(Arc::new(Message::Tools { results }));
+}
+
+pub(crate) fn result(call: &ToolCall, status: ResultStatus, text: impl Into<String>) -> ToolResult {
+    ToolResult {
+        call: call.id.clone(),
+        provider_id: None,
+        text: text.into(),
+        status,
+        full: None,
+    }
+}
+
+/// A history in which one call of `tool` was answered with `texts`, one for each result.
+pub(crate) fn with_results(request: &mut ModelRequest, texts: &[&str]) {
+    let parts = texts.iter().map(|_| AnswerPart::Call {
+        provider_id: None,
+        name: "grep".to_owned(),
+        arguments: Arguments::Json(json!({"pattern": "x"})),
+    });
+    let answer = ModelAnswer {
+        parts: parts.collect(),
+        stop: sortie_core::StopReason::ToolUse,
+        usage: sortie_core::Usage::default(),
+        model: String::new(),
+    };
+    let calls = answered(request, &answer);
+    let given = calls.iter().zip(texts);
+    let given = given
+        .map(|(call, text)| result(call, ResultStatus::Ok, *text))
+        .collect();
+    results(request, given);
+}
+
+pub(crate) fn with_notice(request: &mut ModelRequest, text: &str) {
+    request.messages.push(Arc::new(Message::Notice {
+        text: text.to_owned(),
+    }));
+}
+
+/// An answer on one line per part.
+pub(crate) fn shown(answer: &ModelAnswer) -> String {
+    let part = |part: &AnswerPart| match part {
+        AnswerPart::Text(text) => format!("say {text}"),
+        AnswerPart::Reasoning { text, .. } => format!("think {text}"),
+        AnswerPart::Call {
+            name, arguments, ..
+        } => match arguments {
+            Arguments::Json(value) => format!("call {name} {value}"),
+            Arguments::Malformed { raw, error } => format!("call {name} malformed {raw} ({error})"),
+        },
+    };
+    let lines: Vec<String> = answer.parts.iter().map(part).collect();
+    lines.join("\n")
+}

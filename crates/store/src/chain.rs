@@ -1,0 +1,244 @@
+//! The hash chain of a journal: each entry's hash covers the entry and the hash before it.
+//!
+//! The record keeps the last position and hash, so a tail that was cut off is noticed too. A
+//! journal that does not fit is never read silently; it can still be continued from the record, so
+//! that its run can be ended.
+
+use rusqlite::{Connection, Row, params};
+use sha2::{Digest, Sha256};
+use sortie_core::{Epoch, JOURNAL_VERSION, JournalEntry, RunId, Seq, StoreError, Timestamp};
+
+use crate::fault::{Done, Fault};
+use crate::sql;
+
+/// A link's name: SHA-256.
+pub(crate) type Hash = [u8; 32];
+
+/// What the first entry is linked to.
+pub(crate) const GENESIS: Hash = [0; 32];
+
+/// When and under which claim entries are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) at: Timestamp,
+    pub(crate) epoch: Epoch,
+}
+
+/// The end of a journal, to be continued.
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    /// The run, as the database spells it.
+    pub(crate) run: String,
+    pub(crate) seq: i64,
+    pub(crate) hash: Hash,
+}
+
+impl Tail {
+    /// The end of a journal that has no entries.
+    pub(crate) fn new(run: RunId) -> Self {
+        Self {
+            run: run.to_string(),
+            seq: 0,
+            hash: GENESIS,
+        }
+    }
+
+    /// Writes one more entry. The caller stores the new end with the record.
+    pub(crate) fn push(&mut self, connection: &Connection, stamp: Stamp, body: &str) -> Done<()> {
+        let link = Link {
+            run: &self.run,
+            seq: self.seq + 1,
+            at: stamp.at.0,
+            epoch: stamp.epoch.0,
+            version: JOURNAL_VERSION,
+            body,
+        };
+        let hash = link.hash(&self.hash);
+        sql::run(
+            connection,
+            "INSERT INTO journal (run_id, seq, at, epoch, version, body, hash)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![
+                link.run,
+                link.seq,
+                link.at,
+                link.epoch,
+                link.version,
+                link.body,
+                hash
+            ],
+        )?;
+        self.seq = link.seq;
+        self.hash = hash;
+        Ok(())
+    }
+
+    /// The last position.
+    pub(crate) fn head(&self) -> Seq {
+        Seq(self.seq)
+    }
+}
+
+/// Reads the entries after `after` and checks that they lead to the end that the record names.
+pub(crate) fn read(connection: &Connection, run: RunId, after: Seq) -> Done<Vec<JournalEntry>> {
+    let end = end_of(connection, run)?.ok_or_else(|| Fault::not_found(run))?;
+    let Some(tail) = end else {
+        return Ok(Vec::new());
+    };
+    if after.0 >= tail.seq {
+        return Ok(Vec::new());
+    }
+    let mut walk = Walk {
+        run,
+        key: &tail.run,
+        seq: after.0.max(0),
+        hash: hash_at(connection, run, &tail.run, after)?,
+    };
+    let mut statement = connection.prepare_cached(
+        "SELECT seq, at, epoch, version, body, hash FROM journal
+         WHERE run_id = ?1 AND seq > ?2 ORDER BY seq",
+    )?;
+    let mut rows = statement.query(params![tail.run, walk.seq])?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        entries.push(walk.step(row)?);
+    }
+    walk.arrive(&tail)?;
+    Ok(entries)
+}
+
+/// The end that the record names: `None` without a record, `Some(None)` if the journal was removed.
+fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<Tail>>> {
+    sql::first(
+        connection,
+        "SELECT run_id, head_seq, head_hash, cleaned_at IS NOT NULL OR archived_at IS NOT NULL
+         FROM runs WHERE run_id = ?1",
+        [run.to_string()],
+        |row| {
+            let removed: bool = row.get(3)?;
+            let tail = Tail {
+                run: row.get(0)?,
+                seq: row.get(1)?,
+                hash: row.get(2)?,
+            };
+            Ok((!removed).then_some(tail))
+        },
+    )
+}
+
+/// The hash that the entry after `after` is linked to.
+fn hash_at(connection: &Connection, run: RunId, key: &str, after: Seq) -> Done<Hash> {
+    if after.0 <= 0 {
+        return Ok(GENESIS);
+    }
+    let found = sql::first(
+        connection,
+        "SELECT hash FROM journal WHERE run_id = ?1 AND seq = ?2",
+        params![key, after.0],
+        |row| Ok(row.get(0).ok()),
+    )?;
+    found
+        .flatten()
+        .ok_or_else(|| damaged(run, after.0, "the entry is missing or has no hash"))
+}
+
+/// Walks along a journal and checks each link.
+#[derive(Debug)]
+struct Walk<'a> {
+    run: RunId,
+    key: &'a str,
+    seq: i64,
+    hash: Hash,
+}
+
+impl Walk<'_> {
+    /// Checks the next row and reads it.
+    fn step(&mut self, row: &Row<'_>) -> Done<JournalEntry> {
+        let wanted = self.seq + 1;
+        let seq: i64 = row.get(0)?;
+        if seq != wanted {
+            return Err(damaged(self.run, wanted, "the entry is missing"));
+        }
+        let unreadable = |_| damaged(self.run, seq, "the entry cannot be read");
+        let link = Link {
+            run: self.key,
+            seq,
+            at: row.get(1).map_err(unreadable)?,
+            epoch: row.get(2).map_err(unreadable)?,
+            version: row.get(3).map_err(unreadable)?,
+            body: row
+                .get_ref(4)?
+                .as_str()
+                .map_err(|_| damaged(self.run, seq, "the entry is not text"))?,
+        };
+        let stored: Hash = row.get(5).map_err(unreadable)?;
+        let hash = link.hash(&self.hash);
+        if hash != stored {
+            return Err(damaged(self.run, seq, "it does not fit its hash"));
+        }
+        let entry = link.parse(self.run)?;
+        self.seq = seq;
+        self.hash = hash;
+        Ok(entry)
+    }
+
+    /// Checks that the walk ended where the record says.
+    fn arrive(&self, tail: &Tail) -> Done<()> {
+        if self.seq < tail.seq {
+            return Err(damaged(self.run, self.seq + 1, "the end was cut off"));
+        }
+        if self.seq > tail.seq || self.hash != tail.hash {
+            return Err(damaged(self.run, tail.seq, "the record names another end"));
+        }
+        Ok(())
+    }
+}
+
+/// An entry as it is hashed.
+#[derive(Debug)]
+struct Link<'a> {
+    run: &'a str,
+    seq: i64,
+    at: i64,
+    epoch: i64,
+    version: i64,
+    body: &'a str,
+}
+
+impl Link<'_> {
+    /// SHA-256 over the hash before and all fields. All but the body have a fixed length, so no two
+    /// entries give the same bytes.
+    fn hash(&self, previous: &Hash) -> Hash {
+        let mut hasher = Sha256::new();
+        hasher.update(previous);
+        hasher.update(self.run.as_bytes());
+        for number in [self.seq, self.at, self.epoch, self.version] {
+            hasher.update(number.to_be_bytes());
+        }
+        hasher.update(self.body.as_bytes());
+        hasher.finalize().into()
+    }
+
+    fn parse(&self, run: RunId) -> Done<JournalEntry> {
+        if self.version > JOURNAL_VERSION {
+            return Err(damaged(run, self.seq, "a newer program wrote it"));
+        }
+        let event = serde_json::from_str(self.body)
+            .map_err(|error| damaged(run, self.seq, &format!("it is not an event: {error}")))?;
+        Ok(JournalEntry {
+            run,
+            seq: Seq(self.seq),
+            at: Timestamp(self.at),
+            epoch: Epoch(self.epoch),
+            event,
+        })
+    }
+}
+
+fn damaged(run: RunId, seq: i64, what: &str) -> Fault {
+    Fault::Refused(StoreError::Damaged {
+        run,
+        seq: Seq(seq),
+        what: what.to_owned(),
+    })
+}

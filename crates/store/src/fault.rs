@@ -1,0 +1,67 @@
+//! Failures inside a transition, before the caller's words for them are known.
+
+use std::error::Error;
+
+use sortie_core::{RunId, StoreError};
+
+/// The result of a transition or a query.
+pub(crate) type Done<T> = Result<T, Fault>;
+
+/// Why a transition did not happen.
+#[derive(Debug)]
+pub enum Fault {
+    /// The store refused.
+    Refused(StoreError),
+    /// The database failed, or holds something that cannot be read.
+    Broken(Box<dyn Error + Send + Sync>),
+}
+
+impl Fault {
+    /// Puts the fault into the store's words.
+    pub(crate) fn while_doing(self, doing: &'static str) -> StoreError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Broken(source) => StoreError::Failed { doing, source },
+        }
+    }
+
+    /// Whether the fault lies in what is stored, so that trying again gives the same.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Refused(_) => true,
+            Self::Broken(source) => {
+                let code = source
+                    .downcast_ref::<rusqlite::Error>()
+                    .and_then(rusqlite::Error::sqlite_error_code);
+                code == Some(rusqlite::ErrorCode::DatabaseCorrupt)
+            }
+        }
+    }
+
+    /// There is no such run.
+    pub(crate) fn not_found(run: RunId) -> Self {
+        Self::Refused(StoreError::NotFound(run.to_string()))
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+macro_rules! broken_by {
+    ($($error:ty),+ $(,)?) => {
+        $(impl From<$error> for Fault {
+            fn from(error: $error) -> Self {
+                Self::Broken(Box::new(error))
+            }
+        })+
+    };
+}
+
+broken_by!(
+    rusqlite::Error,
+    rusqlite::types::FromSqlError,
+    serde_json::Error,
+);

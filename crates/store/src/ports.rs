@@ -1,0 +1,293 @@
+//! The ports of the core, each method one transition or one query.
+
+use async_trait::async_trait;
+use sortie_core::{
+    Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
+    Claimed, Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, InboxItem,
+    Journal, JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry,
+    RunId, RunRecord, Seq, Settlement, Stats, StoreError, StoreResult, Timestamp, Unblock,
+    VerifyReport,
+};
+
+use crate::SqlStore;
+use crate::chain;
+use crate::execute::Execute;
+use crate::fault::Fault;
+use crate::queries;
+use crate::transitions::append::Entries;
+use crate::transitions::archive::MAX_REMOVALS;
+use crate::transitions::claim::Lease;
+use crate::transitions::finish::LastEntries;
+use crate::transitions::{admit, append, archive, cancel, claim, deliver, finish, read, recover};
+
+const READING: &str = "read the journals of claimed tasks";
+
+#[async_trait]
+impl<E: Execute> Registry for SqlStore<E> {
+    async fn admit(&self, admit: Admit) -> StoreResult<Admission> {
+        const DOING: &str = "admit a task";
+        let event = Event::Admitted {
+            spec: Box::new(admit.spec.clone()),
+        };
+        let body = to_text(&event, DOING)?;
+        self.execute
+            .write(DOING, move |connection| {
+                admit::admit(connection, &admit, &body)
+            })
+            .await
+    }
+
+    /// Journals are read after the commit, away from the writer: until then only the new holder
+    /// may write them.
+    async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
+        let leases = self
+            .execute
+            .write("claim tasks", move |connection| {
+                claim::claim(connection, &claim)
+            })
+            .await?;
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.execute
+            .read(READING, move |connection| {
+                leases
+                    .into_iter()
+                    .map(|lease| with_journal(connection, lease))
+                    .collect()
+            })
+            .await
+    }
+
+    async fn cancel(
+        &self,
+        run: RunId,
+        cancellation: Cancellation,
+        at: Timestamp,
+    ) -> StoreResult<CancelReport> {
+        self.execute
+            .write("cancel a task", move |connection| {
+                cancel::cancel(connection, run, &cancellation, at)
+            })
+            .await
+    }
+
+    async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport> {
+        self.execute
+            .write("recover tasks", move |connection| {
+                recover::recover(connection, &recover)
+            })
+            .await
+    }
+
+    async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport> {
+        self.execute
+            .write("end tasks past their deadline", move |connection| {
+                finish::expire_parked(connection, now)
+            })
+            .await
+    }
+
+    async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()> {
+        self.execute
+            .write("send a message to a task", move |connection| {
+                deliver::send(connection, run, &item, at)
+            })
+            .await
+    }
+
+    async fn get(&self, run: RunId) -> StoreResult<RunRecord> {
+        queries::get(&self.execute, run).await
+    }
+
+    async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
+        queries::resolve(&self.execute, prefix).await
+    }
+
+    async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
+        queries::list(&self.execute, filter).await
+    }
+
+    async fn stats(&self, filter: ListFilter) -> StoreResult<Stats> {
+        queries::stats(&self.execute, filter).await
+    }
+
+    async fn next_due(&self) -> StoreResult<Option<Timestamp>> {
+        self.execute
+            .read("find out what is due", read::next_due)
+            .await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Journal for SqlStore<E> {
+    async fn append(&self, append: Append) -> StoreResult<Appended> {
+        const DOING: &str = "write to a journal";
+        let entries = Entries::of(append).map_err(|fault| fault.while_doing(DOING))?;
+        self.execute
+            .write(DOING, move |connection| {
+                append::append(connection, &entries)
+            })
+            .await
+    }
+
+    async fn take_inbox(&self, fence: Fence, at: Timestamp) -> StoreResult<Option<JournalEntry>> {
+        self.execute
+            .write("take an inbox", move |connection| {
+                append::take_inbox(connection, fence, at)
+            })
+            .await
+    }
+
+    async fn park(&self, park: Park) -> StoreResult<bool> {
+        self.execute
+            .write("park a task", move |connection| {
+                append::park(connection, &park)
+            })
+            .await
+    }
+
+    async fn finish(&self, finish: Finish) -> StoreResult<EndReport> {
+        const DOING: &str = "finish a task";
+        let last = LastEntries::of(finish).map_err(|fault| fault.while_doing(DOING))?;
+        self.execute
+            .write(DOING, move |connection| finish::finish(connection, last))
+            .await
+    }
+
+    async fn release(&self, fence: Fence, _at: Timestamp) -> StoreResult<()> {
+        self.execute
+            .write("put a task back", move |connection| {
+                claim::release(connection, fence)
+            })
+            .await
+    }
+
+    async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport> {
+        self.execute
+            .write("renew claims", move |connection| {
+                claim::heartbeat(connection, &beat)
+            })
+            .await
+    }
+
+    async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
+        queries::journal(&self.execute, run, after).await
+    }
+
+    async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
+        queries::blob(&self.execute, run, id).await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Outbox for SqlStore<E> {
+    async fn deliver(&self, now: Timestamp) -> StoreResult<Vec<Delivered>> {
+        self.execute
+            .write("deliver results", move |connection| {
+                deliver::deliver(connection, now)
+            })
+            .await
+    }
+
+    async fn due_outside(&self, now: Timestamp) -> StoreResult<Vec<OutboxEntry>> {
+        self.execute
+            .read("find results to deliver", move |connection| {
+                deliver::due_outside(connection, now)
+            })
+            .await
+    }
+
+    async fn settle(&self, id: i64, settlement: Settlement, _at: Timestamp) -> StoreResult<()> {
+        self.execute
+            .write("note a delivery", move |connection| {
+                deliver::settle(connection, id, &settlement)
+            })
+            .await
+    }
+
+    async fn unblock(&self, run: RunId, choice: Unblock, at: Timestamp) -> StoreResult<()> {
+        self.execute
+            .write("unblock a delivery", move |connection| {
+                deliver::unblock(connection, run, choice, at)
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Archive for SqlStore<E> {
+    async fn delete(&self, run: RunId) -> StoreResult<u64> {
+        self.execute
+            .write("delete a task", move |connection| {
+                archive::delete(connection, run)
+            })
+            .await
+    }
+
+    /// Works in passes, so that other writers come in between.
+    async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64> {
+        let mut total = 0;
+        loop {
+            let removed = self
+                .execute
+                .write("archive tasks", move |connection| {
+                    archive::archive(connection, archive_before, at)
+                })
+                .await?;
+            total += removed;
+            if removed < MAX_REMOVALS {
+                return Ok(total);
+            }
+        }
+    }
+
+    async fn clean_up(&self, before: Timestamp) -> StoreResult<u64> {
+        let mut total = 0;
+        loop {
+            let pass = self
+                .execute
+                .write("clean up tasks", move |connection| {
+                    archive::clean_up(connection, before)
+                })
+                .await?;
+            total += pass.records;
+            if pass.trees < MAX_REMOVALS {
+                return Ok(total);
+            }
+        }
+    }
+
+    async fn verify(&self) -> StoreResult<VerifyReport> {
+        queries::verify(&self.execute).await
+    }
+}
+
+/// A damaged journal goes to the holder as what is wrong with it, so that the run can be ended.
+fn with_journal(connection: &rusqlite::Connection, lease: Lease) -> Result<Claimed, Fault> {
+    let Lease {
+        fence,
+        head,
+        cancel,
+    } = lease;
+    let entries = match chain::read(connection, fence.run, Seq::default()) {
+        Ok(mut entries) => {
+            entries.retain(|entry| entry.seq <= head);
+            Ok(entries)
+        }
+        Err(fault) if fault.is_damage() => Err(fault.while_doing(READING).to_string()),
+        Err(fault) => return Err(fault),
+    };
+    Ok(Claimed {
+        fence,
+        entries,
+        cancel,
+    })
+}
+
+fn to_text(event: &Event, doing: &'static str) -> StoreResult<String> {
+    serde_json::to_string(event).map_err(|error| StoreError::Failed {
+        doing,
+        source: Box::new(error),
+    })
+}

@@ -1,0 +1,69 @@
+//! The queries, with the words for their failures; the same for every kind of store.
+
+use sortie_core::{
+    BlobId, JournalEntry, ListFilter, RunId, RunRecord, Seq, Stats, StoreResult, VerifyReport,
+};
+
+use crate::chain;
+use crate::execute::Query;
+use crate::transitions::{read, verify as check};
+
+pub(crate) async fn get(source: &impl Query, run: RunId) -> StoreResult<RunRecord> {
+    source
+        .read("read a task", move |connection| read::get(connection, run))
+        .await
+}
+
+pub(crate) async fn resolve(source: &impl Query, prefix: &str) -> StoreResult<RunId> {
+    let prefix = prefix.to_owned();
+    source
+        .read("find a task", move |connection| {
+            read::resolve(connection, &prefix)
+        })
+        .await
+}
+
+pub(crate) async fn list(source: &impl Query, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
+    source
+        .read("list tasks", move |connection| {
+            read::list(connection, &filter)
+        })
+        .await
+}
+
+pub(crate) async fn stats(source: &impl Query, filter: ListFilter) -> StoreResult<Stats> {
+    source
+        .read("count tasks", move |connection| {
+            read::stats(connection, &filter)
+        })
+        .await
+}
+
+pub(crate) async fn journal(
+    source: &impl Query,
+    run: RunId,
+    after: Seq,
+) -> StoreResult<Vec<JournalEntry>> {
+    source
+        .read("read a journal", move |connection| {
+            chain::read(connection, run, after)
+        })
+        .await
+}
+
+pub(crate) async fn blob(
+    source: &impl Query,
+    run: RunId,
+    id: &BlobId,
+) -> StoreResult<Option<Vec<u8>>> {
+    let id = id.clone();
+    source
+        .read("read an output", move |connection| {
+            read::blob(connection, run, &id)
+        })
+        .await
+}
+
+pub(crate) async fn verify(source: &impl Query) -> StoreResult<VerifyReport> {
+    source.read("check itself", check::verify).await
+}

@@ -1,0 +1,117 @@
+//! A few connections that only read, used away from the async threads.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use sortie_core::{StoreError, StoreResult};
+use tokio::sync::Semaphore;
+
+use crate::execute::{Begin, Query, transact};
+use crate::fault::{Done, Fault};
+use crate::schema;
+
+/// Queries that run at once; more wait. Reading is quick, and each connection has a cache.
+const MAX_READERS: usize = 4;
+
+/// Reads a store that a writer may be changing.
+#[derive(Clone)]
+pub(crate) struct Readers {
+    pool: Arc<Pool>,
+}
+
+struct Pool {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    places: Arc<Semaphore>,
+}
+
+impl Readers {
+    /// Readers of the database at `path`, which may not exist yet. The first is opened at once, so
+    /// that a database nobody can read is refused here.
+    pub(crate) fn open(path: PathBuf) -> Done<Self> {
+        let pool = Pool {
+            path,
+            idle: Mutex::new(Vec::new()),
+            places: Arc::new(Semaphore::new(MAX_READERS)),
+        };
+        pool.give_back(pool.take()?);
+        Ok(Self {
+            pool: Arc::new(pool),
+        })
+    }
+}
+
+impl fmt::Debug for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readers")
+            .field("path", &self.pool.path)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Query for Readers {
+    async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let failed = |source| StoreError::Failed { doing, source };
+        let place = Arc::clone(&self.pool.places)
+            .acquire_owned()
+            .await
+            .map_err(|closed| failed(closed.into()))?;
+        let pool = Arc::clone(&self.pool);
+        let result = tokio::task::spawn_blocking(move || {
+            let result = pool.with_connection(job);
+            drop(place);
+            result
+        })
+        .await;
+        match result {
+            Ok(result) => result.map_err(|fault| fault.while_doing(doing)),
+            Err(died) => Err(failed(died.into())),
+        }
+    }
+}
+
+impl Pool {
+    /// A query that panics takes its connection with it; the next one opens another.
+    fn with_connection<T>(&self, job: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
+        let connection = self.take()?;
+        let result = transact(&connection, Begin::Reading, job);
+        self.give_back(connection);
+        result
+    }
+
+    fn take(&self) -> Done<Connection> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        idle.map_or_else(|| self.open(), Ok)
+    }
+
+    /// A store that does not exist yet reads as an empty one.
+    fn open(&self) -> Done<Connection> {
+        if self.path.exists()
+            && let Some(connection) = schema::open_for_reading(&self.path)?
+        {
+            return Ok(connection);
+        }
+        schema::open_in_memory()
+    }
+
+    fn give_back(&self, connection: Connection) {
+        // An empty stand-in is not kept: the store may exist by the next query.
+        if connection.path().is_none_or(str::is_empty) {
+            return;
+        }
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
+    }
+}

@@ -1,0 +1,367 @@
+//! A run as a row: written at admission, read as a record, and read as what a transition needs.
+
+use std::fmt;
+use std::str::FromStr;
+
+use rusqlite::{Connection, Row, named_params, params};
+use sortie_core::{
+    Admit, Announce, Announcement, CallId, Cancellation, Delivery, EdgeMode, Epoch, Fence, Outcome,
+    Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, SinkAddress, Status, StoreError, Summary,
+    Timestamp, UnknownWord, Usage,
+};
+
+use crate::chain::{GENESIS, Tail};
+use crate::fault::{Done, Fault};
+use crate::sql::{self, json, optional_json, optional_word, whole, word};
+
+/// One step of priority is worth this much waiting: a run that has waited a minute longer is as
+/// urgent as one that is a step more important, so nothing waits for ever.
+pub(crate) const PRIORITY_STEP_MS: i64 = 60_000;
+
+/// Where a run is in the store's own terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// It waits for a slot.
+    Queued,
+    /// An executor holds it.
+    Leased,
+    /// It waits for its inbox; nobody holds it.
+    Parked,
+    /// It has its outcome.
+    Ended,
+}
+
+impl FromStr for Phase {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        match text {
+            "queued" => Ok(Self::Queued),
+            "leased" => Ok(Self::Leased),
+            "parked" => Ok(Self::Parked),
+            "ended" => Ok(Self::Ended),
+            other => Err(UnknownWord {
+                word: other.to_owned(),
+                expected: "queued, leased, parked, ended".to_owned(),
+            }),
+        }
+    }
+}
+
+/// An edge mode with its word in the database.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ModeWord(pub(crate) EdgeMode);
+
+impl fmt::Display for ModeWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            EdgeMode::Blocking => "blocking",
+            EdgeMode::Background => "background",
+        })
+    }
+}
+
+impl FromStr for ModeWord {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        match text {
+            "blocking" => Ok(Self(EdgeMode::Blocking)),
+            "background" => Ok(Self(EdgeMode::Background)),
+            other => Err(UnknownWord {
+                word: other.to_owned(),
+                expected: "blocking, background".to_owned(),
+            }),
+        }
+    }
+}
+
+/// The place in a queue: when it was admitted, moved by its priority.
+pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
+    let ahead_ms = match priority {
+        Priority::High => PRIORITY_STEP_MS,
+        Priority::Normal => 0,
+        Priority::Low => -PRIORITY_STEP_MS,
+    };
+    at.0.saturating_sub(ahead_ms)
+}
+
+/// Writes the row of a new run.
+pub(crate) fn insert(connection: &Connection, admit: &Admit) -> Done<()> {
+    let Admit { run, spec, at, .. } = admit;
+    let parent = spec.parent.as_ref();
+    sql::run(
+        connection,
+        "INSERT INTO runs (
+             run_id, root_id, parent_id, parent_call, mode, session, child_session, agent, lane,
+             priority, label, task, thinking, depth, announce, cleanup, report_to, timeout_ms,
+             queue_key, delivery, created_at, head_hash, model, waiting_on)
+         VALUES (
+             :run_id, :root_id, :parent_id, :parent_call, :mode, :session, :child_session, :agent,
+             :lane, :priority, :label, :task, :thinking, :depth, :announce, :cleanup, :report_to,
+             :timeout_ms, :queue_key, :delivery, :created_at, :head_hash, :model, 'slot')",
+        named_params! {
+            ":run_id": run.to_string(),
+            ":root_id": spec.root.to_string(),
+            ":parent_id": parent.map(|link| link.run.to_string()),
+            ":parent_call": parent.map(|link| link.call.as_str()),
+            ":mode": parent.map(|link| ModeWord(link.mode).to_string()),
+            ":session": spec.session.as_str(),
+            ":child_session": spec.child_session(*run).as_str(),
+            ":agent": spec.agent.name,
+            ":lane": spec.lane.as_str(),
+            ":priority": spec.priority.as_str(),
+            ":label": spec.label,
+            ":task": spec.task,
+            ":thinking": spec.thinking,
+            ":depth": spec.depth,
+            ":announce": spec.announce.as_str(),
+            ":cleanup": spec.cleanup.as_str(),
+            ":report_to": serde_json::to_string(&spec.report_to)?,
+            ":timeout_ms": spec.limits.timeout_ms.map(whole),
+            ":queue_key": queue_key(*at, spec.priority),
+            ":delivery": first_delivery(spec).as_str(),
+            ":created_at": at.0,
+            ":head_hash": GENESIS,
+            ":model": spec.model,
+        },
+    )?;
+    Ok(())
+}
+
+fn first_delivery(spec: &RunSpec) -> Delivery {
+    let for_parent = spec.parent.is_some() && spec.announce != Announce::Silent;
+    if for_parent || !spec.report_to.is_empty() {
+        Delivery::Pending
+    } else {
+        Delivery::NotRequired
+    }
+}
+
+/// The columns of a record.
+pub(crate) const RECORD_COLUMNS: &str = "run_id, root_id, parent_id, mode, session, child_session, \
+     agent, lane, priority, label, task, thinking, depth, status, phase, outcome, delivery, \
+     delivery_error, created_at, started_at, ended_at, timeout_ms, cleanup, cleaned_at, \
+     archived_at, head_seq, deaths, cancel IS NOT NULL AS cancel_requested, model, waiting_on, \
+     progress, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
+     cost_usd, last_text";
+
+/// Reads a record, without its place in the queue; the phase tells whether it has one.
+pub(crate) fn record(row: &Row<'_>) -> Done<(RunRecord, Phase)> {
+    let record = RunRecord {
+        run_id: word(row, "run_id")?,
+        child_session: word(row, "child_session")?,
+        session: word(row, "session")?,
+        parent: optional_word(row, "parent_id")?,
+        mode: optional_word(row, "mode")?.map(|ModeWord(mode)| mode),
+        root: word(row, "root_id")?,
+        depth: row.get("depth")?,
+        agent: row.get("agent")?,
+        lane: word(row, "lane")?,
+        priority: word(row, "priority")?,
+        label: row.get("label")?,
+        task: row.get("task")?,
+        thinking: row.get("thinking")?,
+        status: word(row, "status")?,
+        summary: Summary {
+            waiting_on: optional_word(row, "waiting_on")?,
+            progress: row.get("progress")?,
+            tool_calls: row.get("tool_calls")?,
+            usage: usage(row)?,
+            model: row.get("model")?,
+            last_text: row.get("last_text")?,
+        },
+        outcome: optional_json(row, "outcome")?,
+        delivery: word(row, "delivery")?,
+        delivery_error: row.get("delivery_error")?,
+        created_at: Timestamp(row.get("created_at")?),
+        started_at: moment(row, "started_at")?,
+        ended_at: moment(row, "ended_at")?,
+        timeout_ms: natural(row, "timeout_ms")?,
+        cleanup: word(row, "cleanup")?,
+        cleaned_at: moment(row, "cleaned_at")?,
+        archived_at: moment(row, "archived_at")?,
+        queue_position: None,
+        head: Seq(row.get("head_seq")?),
+        crashes: row.get("deaths")?,
+        cancel_requested: row.get("cancel_requested")?,
+    };
+    Ok((record, word(row, "phase")?))
+}
+
+/// What ending, cancelling and recovering need to know of a run.
+#[derive(Clone, Debug)]
+pub(crate) struct RunRow {
+    pub(crate) run: RunId,
+    pub(crate) root: RunId,
+    pub(crate) parent: Option<RunId>,
+    pub(crate) session: SessionKey,
+    pub(crate) status: Status,
+    pub(crate) phase: Phase,
+    pub(crate) epoch: Epoch,
+    pub(crate) tail: Tail,
+    pub(crate) cancel: Option<Cancellation>,
+    pub(crate) last_text: Option<String>,
+    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) deaths: u32,
+    pub(crate) deaths_since_progress: u32,
+    pub(crate) head_at_claim: i64,
+    pub(crate) report_to: Vec<SinkAddress>,
+    announce: Announce,
+    call: Option<CallId>,
+    mode: Option<EdgeMode>,
+    agent: String,
+    label: String,
+    task: String,
+    started_at: Option<Timestamp>,
+    tool_calls: u32,
+    usage: Usage,
+}
+
+impl RunRow {
+    /// The parent that waits for this run's result.
+    pub(crate) fn owed_parent(&self) -> Option<RunId> {
+        match self.announce {
+            Announce::Steer => self.parent,
+            Announce::Silent => None,
+        }
+    }
+
+    /// What the run tells whoever asked.
+    pub(crate) fn announcement(&self, outcome: &Outcome, at: Timestamp) -> Announcement {
+        Announcement {
+            child: self.run,
+            call: self.call.clone(),
+            mode: self.mode.unwrap_or(EdgeMode::Background),
+            agent: self.agent.clone(),
+            label: self.label.clone(),
+            task: self.task.clone(),
+            outcome: outcome.clone(),
+            tool_calls: self.tool_calls,
+            elapsed_ms: self.started_at.map_or(0, |started| at.ms_since(started)),
+            usage: self.usage,
+        }
+    }
+
+    /// The claim after the present one: nobody who held the run before can write under it.
+    pub(crate) fn next_epoch(&self) -> Epoch {
+        Epoch(self.epoch.0 + 1)
+    }
+}
+
+/// Reads a run for a transition.
+pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> {
+    sql::first(
+        connection,
+        "SELECT run_id, root_id, parent_id, parent_call, mode, session, status, phase, epoch,
+                head_seq, head_hash, cancel, last_text, timeout_ms, deaths, deaths_since_progress,
+                head_at_claim, announce, report_to, agent, label, task, started_at, tool_calls,
+                input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd
+         FROM runs WHERE run_id = ?1",
+        [run.to_string()],
+        run_row,
+    )
+}
+
+/// Reads a run that has to be there.
+pub(crate) fn must_load(connection: &Connection, run: RunId) -> Done<RunRow> {
+    load(connection, run)?.ok_or_else(|| Fault::not_found(run))
+}
+
+fn run_row(row: &Row<'_>) -> Done<RunRow> {
+    Ok(RunRow {
+        run: word(row, "run_id")?,
+        root: word(row, "root_id")?,
+        parent: optional_word(row, "parent_id")?,
+        session: word(row, "session")?,
+        status: word(row, "status")?,
+        phase: word(row, "phase")?,
+        epoch: Epoch(row.get("epoch")?),
+        tail: Tail {
+            run: row.get("run_id")?,
+            seq: row.get("head_seq")?,
+            hash: row.get("head_hash")?,
+        },
+        cancel: optional_json(row, "cancel")?,
+        last_text: row.get("last_text")?,
+        timeout_ms: natural(row, "timeout_ms")?,
+        deaths: row.get("deaths")?,
+        deaths_since_progress: row.get("deaths_since_progress")?,
+        head_at_claim: row.get("head_at_claim")?,
+        report_to: json(row, "report_to")?,
+        announce: word(row, "announce")?,
+        call: row
+            .get::<_, Option<String>>("parent_call")?
+            .map(CallId::from_stored),
+        mode: optional_word(row, "mode")?.map(|ModeWord(mode)| mode),
+        agent: row.get("agent")?,
+        label: row.get("label")?,
+        task: row.get("task")?,
+        started_at: moment(row, "started_at")?,
+        tool_calls: row.get("tool_calls")?,
+        usage: usage(row)?,
+    })
+}
+
+/// A run that the bearer of a fence holds.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) rowid: i64,
+    pub(crate) tail: Tail,
+    pub(crate) inbox_count: i64,
+    pub(crate) cancel: Option<Cancellation>,
+}
+
+/// Checks a fence. Every write for a run starts here.
+pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
+    let run = fence.run.to_string();
+    let held = sql::first(
+        connection,
+        "SELECT rowid, head_seq, head_hash, inbox_count, cancel FROM runs
+         WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
+        params![run, fence.epoch.0],
+        |row| {
+            Ok(Held {
+                rowid: row.get(0)?,
+                tail: Tail {
+                    run: run.clone(),
+                    seq: row.get(1)?,
+                    hash: row.get(2)?,
+                },
+                inbox_count: row.get(3)?,
+                cancel: optional_json(row, "cancel")?,
+            })
+        },
+    )?;
+    held.ok_or(Fault::Refused(StoreError::Fenced { run: fence.run }))
+}
+
+/// Stores the end of a journal with its record.
+pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE runs SET head_seq = ?2, head_hash = ?3 WHERE run_id = ?1",
+        params![tail.run, tail.seq, tail.hash],
+    )?;
+    Ok(())
+}
+
+fn usage(row: &Row<'_>) -> Done<Usage> {
+    Ok(Usage {
+        input_tokens: natural(row, "input_tokens")?,
+        output_tokens: natural(row, "output_tokens")?,
+        cache_read_tokens: natural(row, "cache_read_tokens")?,
+        cache_write_tokens: natural(row, "cache_write_tokens")?,
+        cost_usd: row.get("cost_usd")?,
+    })
+}
+
+fn natural(row: &Row<'_>, column: &str) -> Done<Option<u64>> {
+    let number: Option<i64> = row.get(column)?;
+    Ok(number.map(i64::unsigned_abs))
+}
+
+fn moment(row: &Row<'_>, column: &str) -> Done<Option<Timestamp>> {
+    let millis: Option<i64> = row.get(column)?;
+    Ok(millis.map(Timestamp))
+}

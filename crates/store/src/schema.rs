@@ -1,0 +1,136 @@
+//! The schema and its versions. `PRAGMA user_version` counts the migrations a database has had.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use crate::fault::{Done, Fault};
+
+/// Earlier libraries can damage a database in WAL mode when a checkpoint meets a restart.
+const OLDEST_SQLITE: i32 = 3_051_003;
+/// How long a statement waits for a checkpoint of another connection.
+const BUSY_TIMEOUT_MS: i64 = 5_000;
+/// How many pages the log may have before a commit also tidies it: 16 MB, so that the tidying is
+/// rare and still short.
+const CHECKPOINT_PAGES: i64 = 4_000;
+/// The log file is cut back to this size after a checkpoint.
+const LOG_BYTES: i64 = 64 << 20;
+/// More than the store has different statements.
+const CACHED_STATEMENTS: usize = 160;
+
+/// The migrations, in order; the first brings an empty database to version 1.
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_registry.sql")];
+
+/// Why a database cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SchemaError {
+    /// A later program wrote it.
+    #[error(
+        "the store has schema version {found} and this program knows versions up to {known}; \
+         use the newer program that made it"
+    )]
+    TooNew { found: i64, known: i64 },
+    /// An earlier program wrote it, and this opening may not change it.
+    #[error(
+        "the store has schema version {found} and this program needs version {known}; \
+         start a task once to bring it up to date"
+    )]
+    TooOld { found: i64, known: i64 },
+    /// The library has a known fault.
+    #[error("the SQLite library is version {0}, which can damage a store; 3.51.3 is needed")]
+    UnsafeLibrary(&'static str),
+    /// The file system does not support the log.
+    #[error("the file system does not support a write-ahead log (got {0:?})")]
+    NoLog(String),
+}
+
+impl From<SchemaError> for Fault {
+    fn from(error: SchemaError) -> Self {
+        Self::Broken(Box::new(error))
+    }
+}
+
+/// Opens the database for its one writer and brings it up to date.
+pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
+    let connection = Connection::open(path)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(SchemaError::NoLog(mode).into());
+    }
+    prepare(&connection)?;
+    migrate(&connection)?;
+    Ok(connection)
+}
+
+/// Opens an existing database for reading; `None` if nobody has made its tables yet.
+pub(crate) fn open_for_reading(path: &Path) -> Done<Option<Connection>> {
+    // Not SQLITE_OPEN_READ_ONLY: after a crash the first reader has to rebuild the log's index.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    prepare(&connection)?;
+    connection.pragma_update(None, "query_only", true)?;
+    match version(&connection)? {
+        0 => Ok(None),
+        found if found < newest() => Err(SchemaError::TooOld {
+            found,
+            known: newest(),
+        }
+        .into()),
+        found => refuse_newer(found).map(|()| Some(connection)),
+    }
+}
+
+/// Opens an empty database that lives as long as the connection.
+pub(crate) fn open_in_memory() -> Done<Connection> {
+    let connection = Connection::open_in_memory()?;
+    prepare(&connection)?;
+    migrate(&connection)?;
+    Ok(connection)
+}
+
+fn prepare(connection: &Connection) -> Done<()> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(SchemaError::UnsafeLibrary(rusqlite::version()).into());
+    }
+    connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    connection.pragma_update(None, "busy_timeout", BUSY_TIMEOUT_MS)?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    Ok(())
+}
+
+fn migrate(connection: &Connection) -> Done<()> {
+    let found = version(connection)?;
+    refuse_newer(found)?;
+    let done = usize::try_from(found).unwrap_or(0);
+    for (index, sql) in MIGRATIONS.iter().enumerate().skip(done) {
+        // One transaction each: a process that dies in between leaves a whole version behind.
+        connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {};\nCOMMIT;",
+            index + 1
+        ))?;
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Done<i64> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
+fn refuse_newer(found: i64) -> Done<()> {
+    if found > newest() {
+        return Err(SchemaError::TooNew {
+            found,
+            known: newest(),
+        }
+        .into());
+    }
+    Ok(())
+}
+
+fn newest() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,90 @@
+//! Small helpers over rusqlite: every statement is prepared once per connection.
+
+use std::error::Error;
+use std::str::FromStr;
+
+use rusqlite::{Connection, Params, Row};
+use serde::de::DeserializeOwned;
+
+use crate::fault::{Done, Fault};
+
+/// Executes a statement and tells how many rows it changed.
+pub(crate) fn run(connection: &Connection, sql: &str, params: impl Params) -> Done<usize> {
+    Ok(connection.prepare_cached(sql)?.execute(params)?)
+}
+
+/// Reads the first row, if there is one.
+pub(crate) fn first<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnOnce(&Row<'_>) -> Done<T>,
+) -> Done<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    rows.next()?.map(map).transpose()
+}
+
+/// Reads every row.
+pub(crate) fn all<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    map: impl FnMut(&Row<'_>) -> Done<T>,
+) -> Done<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    statement.query_and_then(params, map)?.collect()
+}
+
+/// Reads one number from a query that always gives one.
+pub(crate) fn count(connection: &Connection, sql: &str, params: impl Params) -> Done<u64> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let number: i64 = statement.query_row(params, |row| row.get(0))?;
+    Ok(number.unsigned_abs())
+}
+
+/// Reads a column that holds a word of our vocabulary or an id.
+pub(crate) fn word<T>(row: &Row<'_>, column: &str) -> Done<T>
+where
+    T: FromStr,
+    T::Err: Error + Send + Sync + 'static,
+{
+    parse(row.get_ref(column)?.as_str()?)
+}
+
+/// Reads such a column that may be null.
+pub(crate) fn optional_word<T>(row: &Row<'_>, column: &str) -> Done<Option<T>>
+where
+    T: FromStr,
+    T::Err: Error + Send + Sync + 'static,
+{
+    row.get_ref(column)?
+        .as_str_or_null()?
+        .map(parse)
+        .transpose()
+}
+
+/// Reads a column that holds JSON.
+pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Done<T> {
+    Ok(serde_json::from_str(row.get_ref(column)?.as_str()?)?)
+}
+
+/// Reads a column that holds JSON or null.
+pub(crate) fn optional_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Done<Option<T>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    Ok(text.map(serde_json::from_str).transpose()?)
+}
+
+/// A number as SQLite keeps it. Counts of ours never come near the end of the range.
+pub(crate) fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn parse<T>(text: &str) -> Done<T>
+where
+    T: FromStr,
+    T::Err: Error + Send + Sync + 'static,
+{
+    text.parse()
+        .map_err(|error: T::Err| Fault::Broken(Box::new(error)))
+}

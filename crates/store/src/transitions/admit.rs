@@ -1,0 +1,121 @@
+//! A run comes into being: row, edge and first event, or a refusal and nothing.
+
+use rusqlite::{Connection, params};
+use sortie_core::{
+    Admission, Admit, Announce, Epoch, ParentLink, Refusal, RunId, RunSpec, StoreError,
+};
+
+use crate::chain::{Stamp, Tail};
+use crate::fault::{Done, Fault};
+use crate::row::{self, ModeWord};
+use crate::sql;
+use crate::transitions::read;
+
+/// Writes the run unless its parent's call already has one. `body` is its first event.
+pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
+    if let Some(fence) = admit.parent_fence {
+        row::hold(connection, fence)?;
+    }
+    if let Some(run) = existing(connection, admit)? {
+        return Ok(Admission::Existing { run });
+    }
+    if let Some(refusal) = refusal(connection, admit)? {
+        return Ok(Admission::Refused(refusal));
+    }
+    row::insert(connection, admit)?;
+    if let Some(link) = &admit.spec.parent {
+        insert_edge(connection, admit, link)?;
+    }
+    let mut tail = Tail::new(admit.run);
+    let stamp = Stamp {
+        at: admit.at,
+        epoch: Epoch::default(),
+    };
+    tail.push(connection, stamp, body)?;
+    row::save_tail(connection, &tail)?;
+    let position = read::queue_position(connection, &tail.run)?;
+    Ok(Admission::Admitted {
+        queue_position: position.unwrap_or(1),
+    })
+}
+
+/// The run that an earlier try of the same admission wrote.
+fn existing(connection: &Connection, admit: &Admit) -> Done<Option<RunId>> {
+    let by_call = match &admit.spec.parent {
+        Some(link) => sql::first(
+            connection,
+            "SELECT run_id FROM runs WHERE parent_id = ?1 AND parent_call = ?2",
+            params![link.run.to_string(), link.call.as_str()],
+            |row| sql::word(row, "run_id"),
+        )?,
+        None => None,
+    };
+    match by_call {
+        Some(run) => Ok(Some(run)),
+        None => sql::first(
+            connection,
+            "SELECT run_id FROM runs WHERE run_id = ?1",
+            [admit.run.to_string()],
+            |row| sql::word(row, "run_id"),
+        ),
+    }
+}
+
+fn refusal(connection: &Connection, admit: &Admit) -> Done<Option<Refusal>> {
+    let Admit { spec, caps, .. } = admit;
+    let Some(link) = &spec.parent else {
+        return Ok(None);
+    };
+    if is_ending(connection, link.run)? {
+        return Ok(Some(Refusal::ParentEnding));
+    }
+    if spec.depth > caps.max_depth {
+        return Ok(Some(Refusal::TooDeep {
+            max: caps.max_depth,
+        }));
+    }
+    if children_in_tree(connection, spec)? >= u64::from(caps.max_children_per_tree) {
+        return Ok(Some(Refusal::TreeFull {
+            max: caps.max_children_per_tree,
+        }));
+    }
+    Ok(None)
+}
+
+fn is_ending(connection: &Connection, parent: RunId) -> Done<bool> {
+    let ending = sql::first(
+        connection,
+        "SELECT phase = 'ended' OR cancel IS NOT NULL FROM runs WHERE run_id = ?1",
+        [parent.to_string()],
+        |row| Ok(row.get(0)?),
+    )?;
+    ending.ok_or_else(|| Fault::Refused(StoreError::NotFound(parent.to_string())))
+}
+
+/// All runs that the tree has ever had, apart from its root.
+fn children_in_tree(connection: &Connection, spec: &RunSpec) -> Done<u64> {
+    sql::count(
+        connection,
+        "SELECT COUNT(*) FROM runs WHERE root_id = ?1 AND run_id <> ?1",
+        [spec.root.to_string()],
+    )
+}
+
+fn insert_edge(connection: &Connection, admit: &Admit, link: &ParentLink) -> Done<()> {
+    let state = match admit.spec.announce {
+        Announce::Steer => "open",
+        Announce::Silent => "silent",
+    };
+    sql::run(
+        connection,
+        "INSERT INTO edges (child_id, parent_id, call_id, mode, state) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            admit.run.to_string(),
+            link.run.to_string(),
+            link.call.as_str(),
+            ModeWord(link.mode).to_string(),
+            state
+        ],
+    )?;
+    Ok(())
+}

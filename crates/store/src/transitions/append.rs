@@ -1,0 +1,177 @@
+//! The holder of a run writes its journal, takes its inbox, or gives it up until the inbox fills.
+
+use rusqlite::{Connection, named_params, params};
+use sortie_core::{
+    Append, Appended, Blob, Event, Fence, InboxItem, JournalEntry, Park, Summary, Timestamp,
+};
+
+use crate::chain::{Stamp, Tail};
+use crate::fault::Done;
+use crate::row::{self, Held};
+use crate::sql::{self, whole};
+
+/// Messages that enter a journal in one event; the rest comes with the next.
+const MAX_INBOX_ITEMS: i64 = 256;
+
+/// Events that are already text, so that the writer's thread does not have to make it.
+#[derive(Debug)]
+pub(crate) struct Entries {
+    pub(crate) fence: Fence,
+    pub(crate) at: Timestamp,
+    pub(crate) bodies: Vec<String>,
+    pub(crate) summary: Summary,
+    pub(crate) blobs: Vec<Blob>,
+}
+
+impl Entries {
+    /// Turns the events of an append into text.
+    pub(crate) fn of(append: Append) -> Done<Self> {
+        Ok(Self {
+            fence: append.fence,
+            at: append.at,
+            bodies: to_bodies(&append.events)?,
+            summary: append.summary,
+            blobs: append.blobs,
+        })
+    }
+}
+
+/// Each event as the journal keeps it.
+pub(crate) fn to_bodies(events: &[Event]) -> Done<Vec<String>> {
+    let bodies = events.iter().map(serde_json::to_string);
+    Ok(bodies.collect::<Result<_, _>>()?)
+}
+
+/// Adds events and what they add up to.
+pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appended> {
+    let Held {
+        rowid,
+        mut tail,
+        inbox_count,
+        cancel,
+    } = row::hold(connection, entries.fence)?;
+    let stamp = Stamp {
+        at: entries.at,
+        epoch: entries.fence.epoch,
+    };
+    for body in &entries.bodies {
+        tail.push(connection, stamp, body)?;
+    }
+    for blob in &entries.blobs {
+        insert_blob(connection, &tail.run, blob)?;
+    }
+    save(connection, rowid, &tail, &entries.summary)?;
+    Ok(Appended {
+        head: tail.head(),
+        inbox_waiting: inbox_count > 0,
+        cancel,
+    })
+}
+
+fn insert_blob(connection: &Connection, run: &str, blob: &Blob) -> Done<()> {
+    // Named by its content: the same bytes twice are the same blob.
+    sql::run(
+        connection,
+        "INSERT INTO blobs (run_id, id, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+        params![run, blob.id.as_str(), blob.bytes],
+    )?;
+    Ok(())
+}
+
+fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> Done<()> {
+    let usage = summary.usage;
+    sql::run(
+        connection,
+        "UPDATE runs SET head_seq = :head_seq, head_hash = :head_hash, waiting_on = :waiting_on,
+             progress = MAX(progress, :progress), tool_calls = :tool_calls, model = :model,
+             last_text = :last_text, input_tokens = :input_tokens, output_tokens = :output_tokens,
+             cache_read_tokens = :cache_read_tokens, cache_write_tokens = :cache_write_tokens,
+             cost_usd = :cost_usd
+         WHERE rowid = :rowid",
+        named_params! {
+            ":rowid": rowid,
+            ":head_seq": tail.seq,
+            ":head_hash": tail.hash,
+            ":waiting_on": summary.waiting_on.map(sortie_core::WaitingOn::as_str),
+            ":progress": summary.progress,
+            ":tool_calls": summary.tool_calls,
+            ":model": summary.model,
+            ":last_text": summary.last_text,
+            ":input_tokens": usage.input_tokens.map(whole),
+            ":output_tokens": usage.output_tokens.map(whole),
+            ":cache_read_tokens": usage.cache_read_tokens.map(whole),
+            ":cache_write_tokens": usage.cache_write_tokens.map(whole),
+            ":cost_usd": usage.cost_usd,
+        },
+    )?;
+    Ok(())
+}
+
+/// Moves the inbox into the journal.
+pub(crate) fn take_inbox(
+    connection: &Connection,
+    fence: Fence,
+    at: Timestamp,
+) -> Done<Option<JournalEntry>> {
+    let mut held = row::hold(connection, fence)?;
+    let taken = oldest_items(connection, &held.tail.run)?;
+    let Some(last) = taken.last().map(|(id, _)| *id) else {
+        return Ok(None);
+    };
+    let event = Event::InboxTaken {
+        items: taken.into_iter().map(|(_, item)| item).collect(),
+    };
+    let stamp = Stamp {
+        at,
+        epoch: fence.epoch,
+    };
+    held.tail
+        .push(connection, stamp, &serde_json::to_string(&event)?)?;
+    row::save_tail(connection, &held.tail)?;
+    remove_items(connection, &held.tail.run, last)?;
+    Ok(Some(JournalEntry {
+        run: fence.run,
+        seq: held.tail.head(),
+        at,
+        epoch: fence.epoch,
+        event,
+    }))
+}
+
+fn oldest_items(connection: &Connection, run: &str) -> Done<Vec<(i64, InboxItem)>> {
+    sql::all(
+        connection,
+        "SELECT id, item FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",
+        params![run, MAX_INBOX_ITEMS],
+        |row| Ok((row.get(0)?, sql::json(row, "item")?)),
+    )
+}
+
+fn remove_items(connection: &Connection, run: &str, last: i64) -> Done<()> {
+    let removed = sql::run(
+        connection,
+        "DELETE FROM inbox WHERE run_id = ?1 AND id <= ?2",
+        params![run, last],
+    )?;
+    sql::run(
+        connection,
+        "UPDATE runs SET inbox_count = inbox_count - ?2 WHERE run_id = ?1",
+        params![run, whole(removed as u64)],
+    )?;
+    Ok(())
+}
+
+/// Gives the run up until its inbox fills; refused if there is already a reason to go on.
+pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
+    let held = row::hold(connection, park.fence)?;
+    if held.inbox_count > 0 || held.cancel.is_some() {
+        return Ok(false);
+    }
+    sql::run(
+        connection,
+        "UPDATE runs SET phase = 'parked', waiting_on = ?2, lease_owner = NULL, lease_until = NULL
+         WHERE rowid = ?1",
+        params![held.rowid, park.waiting_on.as_str()],
+    )?;
+    Ok(true)
+}

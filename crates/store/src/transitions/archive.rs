@@ -1,0 +1,154 @@
+//! What is old is removed: transcripts first, records later, and never a result that is still owed.
+
+use rusqlite::{Connection, params};
+use sortie_core::{Delivery, RunId, Status, StoreError, Timestamp};
+
+use crate::fault::Done;
+use crate::row::{self, Phase};
+use crate::sql;
+
+/// Transcripts or trees removed in one transaction, so that appends do not wait long behind it.
+pub(crate) const MAX_REMOVALS: u64 = 200;
+
+/// Everything below and including a run.
+const SUBTREE: &str = "WITH RECURSIVE subtree (run_id) AS (
+         SELECT ?1 UNION SELECT runs.run_id FROM runs JOIN subtree ON parent_id = subtree.run_id)";
+
+/// Removes an ended run and its descendants, all or none.
+pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<u64> {
+    let row = row::must_load(connection, run)?;
+    let subtree = sql::all(
+        connection,
+        &format!(
+            "{SUBTREE} SELECT runs.run_id, status, phase, delivery FROM runs
+             JOIN subtree ON subtree.run_id = runs.run_id ORDER BY depth, runs.run_id"
+        ),
+        [&row.tail.run],
+        |row| {
+            Ok(Removable {
+                run: sql::word(row, "run_id")?,
+                status: sql::word(row, "status")?,
+                phase: sql::word(row, "phase")?,
+                delivery: sql::word(row, "delivery")?,
+            })
+        },
+    )?;
+    for member in &subtree {
+        member.check()?;
+    }
+    remove_records(connection, &row.tail.run)
+}
+
+#[derive(Debug)]
+struct Removable {
+    run: RunId,
+    status: Status,
+    phase: Phase,
+    delivery: Delivery,
+}
+
+impl Removable {
+    fn check(&self) -> Done<()> {
+        let what = if self.phase != Phase::Ended {
+            "cancel it first, then delete it"
+        } else if self.delivery == Delivery::Pending {
+            "its result is still on its way; delete it when that is settled"
+        } else {
+            return Ok(());
+        };
+        Err(StoreError::WrongState {
+            run: self.run,
+            status: self.status,
+            what,
+        }
+        .into())
+    }
+}
+
+/// Journal, blobs, edges and boxes go with their record.
+fn remove_records(connection: &Connection, run: &str) -> Done<u64> {
+    let removed = sql::run(
+        connection,
+        &format!("{SUBTREE} DELETE FROM runs WHERE run_id IN (SELECT run_id FROM subtree)"),
+        [run],
+    )?;
+    Ok(removed as u64)
+}
+
+/// Removes some of the transcripts that are due; fewer than [`MAX_REMOVALS`] if no more are.
+pub(crate) fn archive(connection: &Connection, before: Timestamp, at: Timestamp) -> Done<u64> {
+    let to_clean = due(
+        connection,
+        "SELECT run_id FROM runs
+         WHERE phase = 'ended' AND cleanup = 'delete' AND cleaned_at IS NULL
+           AND archived_at IS NULL AND delivery IN ('delivered', 'not_required')
+           AND ended_at <= ?1 ORDER BY ended_at LIMIT ?2",
+        at,
+        MAX_REMOVALS,
+    )?;
+    for run in &to_clean {
+        let stamp = "UPDATE runs SET cleaned_at = ?2 WHERE run_id = ?1";
+        remove_transcript(connection, run, stamp, at)?;
+    }
+    let cleaned = to_clean.len() as u64;
+    let to_archive = due(
+        connection,
+        "SELECT run_id FROM runs
+         WHERE phase = 'ended' AND archived_at IS NULL AND delivery <> 'pending'
+           AND ended_at < ?1 ORDER BY ended_at LIMIT ?2",
+        before,
+        MAX_REMOVALS - cleaned,
+    )?;
+    for run in &to_archive {
+        let stamp = "UPDATE runs SET archived_at = ?2 WHERE run_id = ?1";
+        remove_transcript(connection, run, stamp, at)?;
+    }
+    Ok(cleaned + to_archive.len() as u64)
+}
+
+fn due(connection: &Connection, query: &str, moment: Timestamp, limit: u64) -> Done<Vec<String>> {
+    sql::all(
+        connection,
+        query,
+        params![moment.0, sql::whole(limit)],
+        |row| Ok(row.get(0)?),
+    )
+}
+
+/// The record keeps the end of its chain, and says since when there is nothing to check it against.
+fn remove_transcript(connection: &Connection, run: &str, stamp: &str, at: Timestamp) -> Done<()> {
+    sql::run(connection, "DELETE FROM journal WHERE run_id = ?1", [run])?;
+    sql::run(connection, "DELETE FROM blobs WHERE run_id = ?1", [run])?;
+    sql::run(connection, stamp, params![run, at.0])?;
+    Ok(())
+}
+
+/// What a pass over old trees did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CleanedUp {
+    pub(crate) trees: u64,
+    pub(crate) records: u64,
+}
+
+/// Removes some of the trees that have wholly ended; fewer than [`MAX_REMOVALS`] if no more are.
+pub(crate) fn clean_up(connection: &Connection, before: Timestamp) -> Done<CleanedUp> {
+    let roots: Vec<String> = sql::all(
+        connection,
+        "SELECT run_id FROM runs AS root
+         WHERE phase = 'ended' AND parent_id IS NULL AND ended_at < ?1
+           AND NOT EXISTS (
+               SELECT 1 FROM runs AS member WHERE member.root_id = root.run_id
+                 AND (phase <> 'ended' OR ended_at >= ?1 OR delivery = 'pending'))
+         ORDER BY ended_at LIMIT ?2",
+        params![before.0, sql::whole(MAX_REMOVALS)],
+        |row| Ok(row.get(0)?),
+    )?;
+    let mut records = 0;
+    for root in &roots {
+        records += remove_records(connection, root)?;
+    }
+    Ok(CleanedUp {
+        trees: roots.len() as u64,
+        records,
+    })
+}

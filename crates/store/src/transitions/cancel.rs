@@ -1,0 +1,151 @@
+//! A run and its descendants are no longer wanted.
+
+use std::collections::VecDeque;
+
+use rusqlite::{Connection, params};
+use sortie_core::{
+    Announce, CancelReport, Cancellation, CancelledBy, EndReport, Outcome, RunId, Timestamp,
+};
+
+use crate::fault::Done;
+use crate::row::{self, Phase, RunRow};
+use crate::sql;
+use crate::transitions::finish::{self, Ending};
+
+/// Cancels a run and everything below it.
+pub(crate) fn cancel(
+    connection: &Connection,
+    run: RunId,
+    cancellation: &Cancellation,
+    at: Timestamp,
+) -> Done<CancelReport> {
+    let row = row::must_load(connection, run)?;
+    if row.phase == Phase::Ended {
+        return Ok(CancelReport {
+            already_ended: Some(row.status),
+            ..CancelReport::default()
+        });
+    }
+    let mut report = EndReport::default();
+    stop(connection, &row, cancellation, at, &mut report)?;
+    let cascade = Cascade {
+        cancellation: Cancellation {
+            by: CancelledBy::ParentEnded,
+            reason: cancellation.reason.clone(),
+        },
+        at,
+        spares_silent: false,
+    };
+    descendants(connection, run, &cascade, &mut report)?;
+    Ok(CancelReport {
+        ended: report.ended,
+        signalled: report.signalled,
+        already_ended: None,
+    })
+}
+
+/// How descendants are cancelled.
+#[derive(Debug)]
+pub(crate) struct Cascade {
+    pub(crate) cancellation: Cancellation,
+    pub(crate) at: Timestamp,
+    /// Whether silent children go on, because their parent did its work.
+    pub(crate) spares_silent: bool,
+}
+
+/// Cancels everything below a run, level by level.
+pub(crate) fn descendants(
+    connection: &Connection,
+    run: RunId,
+    cascade: &Cascade,
+    report: &mut EndReport,
+) -> Done<()> {
+    let mut parents = VecDeque::from([(run, cascade.spares_silent)]);
+    while let Some((parent, spares_silent)) = parents.pop_front() {
+        for child in children(connection, parent)? {
+            if child.announce == Announce::Silent && spares_silent {
+                continue;
+            }
+            if child.phase == Phase::Ended {
+                parents.push_back((child.run, spares_silent));
+                continue;
+            }
+            let row = row::must_load(connection, child.run)?;
+            stop(connection, &row, &cascade.cancellation, cascade.at, report)?;
+            parents.push_back((child.run, false));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Child {
+    run: RunId,
+    phase: Phase,
+    announce: Announce,
+}
+
+fn children(connection: &Connection, parent: RunId) -> Done<Vec<Child>> {
+    sql::all(
+        connection,
+        "SELECT run_id, phase, announce FROM runs WHERE parent_id = ?1 ORDER BY run_id",
+        [parent.to_string()],
+        |row| {
+            Ok(Child {
+                run: sql::word(row, "run_id")?,
+                phase: sql::word(row, "phase")?,
+                announce: sql::word(row, "announce")?,
+            })
+        },
+    )
+}
+
+/// Ends a run that nobody holds; leaves word for the holder of another.
+fn stop(
+    connection: &Connection,
+    row: &RunRow,
+    cancellation: &Cancellation,
+    at: Timestamp,
+    report: &mut EndReport,
+) -> Done<()> {
+    match row.phase {
+        Phase::Queued | Phase::Parked => {
+            let ending = cancelled(row, cancellation.clone(), at);
+            report.ended.push(finish::end(connection, row, ending)?);
+        }
+        Phase::Leased => {
+            leave_word(connection, row, cancellation)?;
+            report.signalled.push(row.run);
+        }
+        Phase::Ended => {}
+    }
+    Ok(())
+}
+
+/// The end of a cancelled run that nobody holds.
+pub(crate) fn cancelled(row: &RunRow, cancellation: Cancellation, at: Timestamp) -> Ending {
+    Ending {
+        outcome: Outcome::Cancelled {
+            cancellation,
+            partial: row.last_text.clone(),
+        },
+        epoch: row.next_epoch(),
+        at,
+    }
+}
+
+/// The first word stands, except that the end of a parent says that nobody waits any more.
+fn leave_word(connection: &Connection, row: &RunRow, cancellation: &Cancellation) -> Done<()> {
+    let replaces = match (&row.cancel, cancellation.by) {
+        (None, _) | (Some(_), CancelledBy::ParentEnded) => true,
+        (Some(_), CancelledBy::Person | CancelledBy::Parent) => false,
+    };
+    if replaces {
+        sql::run(
+            connection,
+            "UPDATE runs SET cancel = ?2 WHERE run_id = ?1",
+            params![row.tail.run, serde_json::to_string(cancellation)?],
+        )?;
+    }
+    Ok(())
+}

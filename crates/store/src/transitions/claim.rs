@@ -1,0 +1,239 @@
+//! Queued runs get executors, as far as the limits of lanes, parents and trees allow; executors
+//! keep them by heartbeats, or put them back.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+use sortie_core::{
+    Cancellation, Claim, Epoch, Event, Fence, Heartbeat, HeartbeatReport, Lane, LaneLimit, RunId,
+    Seq,
+};
+
+use crate::chain::{Stamp, Tail};
+use crate::fault::Done;
+use crate::row;
+use crate::sql;
+
+/// A claim that was made; its journal is read after the commit.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) fence: Fence,
+    pub(crate) head: Seq,
+    pub(crate) cancel: Option<Cancellation>,
+}
+
+/// Takes the most urgent runs of each lane.
+pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> {
+    let mut leases = Vec::new();
+    for limit in &claim.lanes {
+        for run in choose(connection, claim, *limit)? {
+            leases.push(take(connection, claim, &run)?);
+        }
+    }
+    Ok(leases)
+}
+
+/// The runs of a lane that may start now, most urgent first. Those of a parent or tree that is at
+/// its cap are passed over, so they do not hold up the ones behind them.
+fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<String>> {
+    let leased = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM runs WHERE phase = 'leased' AND lane = ?1",
+        [limit.lane.as_str()],
+    )?;
+    let free = u64::from(limit.max_concurrent).saturating_sub(leased);
+    if free == 0 {
+        return Ok(Vec::new());
+    }
+    let mut caps = Caps::load(connection, claim, limit.lane)?;
+    let mut chosen = Vec::new();
+    let mut statement = connection.prepare_cached(
+        "SELECT run_id, parent_id, root_id FROM runs
+         WHERE phase = 'queued' AND lane = ?1 ORDER BY queue_key, run_id",
+    )?;
+    let mut rows = statement.query([limit.lane.as_str()])?;
+    while (chosen.len() as u64) < free {
+        let Some(row) = rows.next()? else { break };
+        let parent: Option<String> = row.get(1)?;
+        if caps.take(parent, row.get(2)?) {
+            chosen.push(row.get(0)?);
+        }
+    }
+    Ok(chosen)
+}
+
+/// How many runs each parent and tree has under way in a lane, and how many it may have.
+#[derive(Debug)]
+struct Caps {
+    by_parent: HashMap<String, u32>,
+    by_tree: HashMap<String, u32>,
+    per_parent: u32,
+    per_tree: u32,
+}
+
+impl Caps {
+    fn load(connection: &Connection, claim: &Claim, lane: Lane) -> Done<Self> {
+        let mut caps = Self {
+            by_parent: HashMap::new(),
+            by_tree: HashMap::new(),
+            per_parent: claim.per_parent,
+            per_tree: claim.per_tree,
+        };
+        match lane {
+            Lane::Subagent => caps.count_leased(connection, lane)?,
+            // Only runs that other runs start are bounded by parent and tree.
+            Lane::Main => (caps.per_parent, caps.per_tree) = (u32::MAX, u32::MAX),
+        }
+        Ok(caps)
+    }
+
+    fn count_leased(&mut self, connection: &Connection, lane: Lane) -> Done<()> {
+        let leased = sql::all(
+            connection,
+            "SELECT parent_id, root_id FROM runs WHERE phase = 'leased' AND lane = ?1",
+            [lane.as_str()],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        for (parent, root) in leased {
+            self.add(parent, root);
+        }
+        Ok(())
+    }
+
+    /// Counts one more if the caps allow it.
+    fn take(&mut self, parent: Option<String>, root: String) -> bool {
+        let of_parent = parent
+            .as_ref()
+            .map_or(0, |parent| count_of(&self.by_parent, parent));
+        let parent_full = parent.is_some() && of_parent >= self.per_parent;
+        if parent_full || count_of(&self.by_tree, &root) >= self.per_tree {
+            return false;
+        }
+        self.add(parent, root);
+        true
+    }
+
+    fn add(&mut self, parent: Option<String>, root: String) {
+        if let Some(parent) = parent {
+            *self.by_parent.entry(parent).or_default() += 1;
+        }
+        *self.by_tree.entry(root).or_default() += 1;
+    }
+}
+
+fn count_of(counts: &HashMap<String, u32>, key: &str) -> u32 {
+    counts.get(key).copied().unwrap_or(0)
+}
+
+/// A queued run on its way to its executor.
+#[derive(Debug)]
+struct Queued {
+    run: RunId,
+    tail: Tail,
+    epoch: i64,
+    recovered: bool,
+    cancel: Option<Cancellation>,
+}
+
+fn take(connection: &Connection, claim: &Claim, run: &str) -> Done<Lease> {
+    let mut queued = load(connection, run)?;
+    let epoch = Epoch(queued.epoch + 1);
+    let stamp = Stamp {
+        at: claim.at,
+        epoch,
+    };
+    let body = serde_json::to_string(&Event::Claimed {
+        epoch,
+        recovered: queued.recovered,
+    })?;
+    queued.tail.push(connection, stamp, &body)?;
+    sql::run(
+        connection,
+        "UPDATE runs SET phase = 'leased', status = 'running', waiting_on = 'model', recovered = 0,
+             epoch = ?2, lease_owner = ?3, lease_until = ?4,
+             deadline_at = COALESCE(deadline_at, ?5 + timeout_ms),
+             started_at = COALESCE(started_at, ?5),
+             head_seq = ?6, head_hash = ?7, head_at_claim = ?6
+         WHERE run_id = ?1",
+        params![
+            run,
+            epoch.0,
+            claim.owner,
+            claim.lease_until.0,
+            claim.at.0,
+            queued.tail.seq,
+            queued.tail.hash
+        ],
+    )?;
+    Ok(Lease {
+        fence: Fence {
+            run: queued.run,
+            epoch,
+        },
+        head: queued.tail.head(),
+        cancel: queued.cancel,
+    })
+}
+
+fn load(connection: &Connection, run: &str) -> Done<Queued> {
+    let queued = sql::first(
+        connection,
+        "SELECT run_id, head_seq, head_hash, epoch, recovered, cancel FROM runs WHERE run_id = ?1",
+        [run],
+        |row| {
+            Ok(Queued {
+                run: sql::word(row, "run_id")?,
+                tail: Tail {
+                    run: row.get(0)?,
+                    seq: row.get(1)?,
+                    hash: row.get(2)?,
+                },
+                epoch: row.get(3)?,
+                recovered: row.get(4)?,
+                cancel: sql::optional_json(row, "cancel")?,
+            })
+        },
+    )?;
+    Ok(queued.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+}
+
+/// Puts a claimed run back at its place in the queue.
+pub(crate) fn release(connection: &Connection, fence: Fence) -> Done<()> {
+    let held = row::hold(connection, fence)?;
+    sql::run(
+        connection,
+        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', lease_owner = NULL,
+             lease_until = NULL
+         WHERE rowid = ?1",
+        [held.rowid],
+    )?;
+    Ok(())
+}
+
+/// Renews leases and tells their holders what they should know.
+pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<HeartbeatReport> {
+    let mut report = HeartbeatReport::default();
+    for fence in &beat.fences {
+        let renewed = sql::first(
+            connection,
+            "UPDATE runs SET lease_until = ?3 WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2
+             RETURNING cancel, inbox_count",
+            params![fence.run.to_string(), fence.epoch.0, beat.lease_until.0],
+            |row| {
+                let inbox_count: i64 = row.get(1)?;
+                Ok((sql::optional_json(row, "cancel")?, inbox_count))
+            },
+        )?;
+        let Some((cancel, inbox_count)) = renewed else {
+            report.lost.push(fence.run);
+            continue;
+        };
+        if let Some(cancellation) = cancel {
+            report.cancelled.push((fence.run, cancellation));
+        }
+        if inbox_count > 0 {
+            report.inbox_waiting.push(fence.run);
+        }
+    }
+    Ok(report)
+}

@@ -1,0 +1,296 @@
+//! Results reach whoever asked: parents inside the store exactly once, sinks outside at least once.
+
+use rusqlite::{Connection, Row, params};
+use sortie_core::{
+    Announcement, Delivered, Delivery, InboxItem, OutboxEntry, RunId, SessionKey, Settlement,
+    StoreError, Timestamp, Unblock,
+};
+
+use crate::fault::Done;
+use crate::row::{self, Phase};
+use crate::sql;
+
+/// Deliveries inside the store in one transaction; the rest stays due.
+const MAX_DELIVERIES: i64 = 1_000;
+/// Outside deliveries handed out at once; the rest stays due.
+const MAX_OUTSIDE: i64 = 256;
+
+/// Moves what is due into the inboxes of parents.
+pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Delivered>> {
+    let due = sql::all(
+        connection,
+        "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id
+         FROM outbox JOIN runs ON runs.run_id = outbox.run_id
+         WHERE outbox.state = 'pending' AND target = 'parent' AND next_at <= ?1
+         ORDER BY next_at, outbox.id LIMIT ?2",
+        params![now.0, MAX_DELIVERIES],
+        Letter::read,
+    )?;
+    let mut delivered = Vec::with_capacity(due.len());
+    for letter in due {
+        delivered.extend(letter.deliver(connection, now)?);
+    }
+    Ok(delivered)
+}
+
+/// A result for a parent.
+#[derive(Debug)]
+struct Letter {
+    id: i64,
+    child: RunId,
+    announcement: Result<Announcement, String>,
+    session: SessionKey,
+    root: RunId,
+    parent: RunId,
+}
+
+impl Letter {
+    fn read(row: &Row<'_>) -> Done<Self> {
+        let text = row.get_ref("announcement")?.as_str()?;
+        Ok(Self {
+            id: row.get("id")?,
+            child: sql::word(row, "run_id")?,
+            announcement: serde_json::from_str(text).map_err(|error| error.to_string()),
+            session: sql::word(row, "session")?,
+            root: sql::word(row, "root_id")?,
+            parent: sql::word(row, "parent_id")?,
+        })
+    }
+
+    /// One that cannot be read is blocked by itself, and does not hold up the others.
+    fn deliver(self, connection: &Connection, now: Timestamp) -> Done<Option<Delivered>> {
+        let announcement = match self.announcement {
+            Ok(announcement) => announcement,
+            Err(error) => {
+                let why = format!("the announcement cannot be read: {error}");
+                close(connection, self.id, self.child, Close::Blocked(&why))?;
+                return Ok(None);
+            }
+        };
+        let item = InboxItem::Announcement(Box::new(announcement.clone()));
+        let key = self.child.to_string();
+        let accepted = match put(connection, self.parent, Some(&key), &item, now)? {
+            Put::Accepted => {
+                close(connection, self.id, self.child, Close::Delivered)?;
+                true
+            }
+            Put::Ended => {
+                let why = "its parent had already ended";
+                close(connection, self.id, self.child, Close::Blocked(why))?;
+                false
+            }
+            Put::Missing => {
+                let why = "its parent was deleted";
+                close(connection, self.id, self.child, Close::Blocked(why))?;
+                false
+            }
+        };
+        Ok(Some(Delivered {
+            announcement,
+            session: self.session,
+            root: self.root,
+            parent: self.parent,
+            accepted,
+        }))
+    }
+}
+
+/// What came of putting something into an inbox.
+#[derive(Clone, Copy, Debug)]
+enum Put {
+    Accepted,
+    Ended,
+    Missing,
+}
+
+/// Puts something into an inbox, once for each key, and wakes a run that waits for it.
+fn put(
+    connection: &Connection,
+    run: RunId,
+    key: Option<&str>,
+    item: &InboxItem,
+    at: Timestamp,
+) -> Done<Put> {
+    let name = run.to_string();
+    let phase = sql::first(
+        connection,
+        "SELECT phase FROM runs WHERE run_id = ?1",
+        [&name],
+        |row| sql::word::<Phase>(row, "phase"),
+    )?;
+    match phase {
+        None => return Ok(Put::Missing),
+        Some(Phase::Ended) => return Ok(Put::Ended),
+        Some(Phase::Queued | Phase::Leased | Phase::Parked) => {}
+    }
+    let inserted = sql::run(
+        connection,
+        "INSERT INTO inbox (run_id, key, item, at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (run_id, key) DO NOTHING",
+        params![name, key, serde_json::to_string(item)?, at.0],
+    )?;
+    if inserted > 0 {
+        count_and_wake(connection, &name)?;
+    }
+    Ok(Put::Accepted)
+}
+
+/// A woken run keeps its place in the queue, so it goes before newer ones.
+fn count_and_wake(connection: &Connection, run: &str) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE runs SET inbox_count = inbox_count + 1,
+             waiting_on = CASE phase WHEN 'parked' THEN 'slot' ELSE waiting_on END,
+             phase = CASE phase WHEN 'parked' THEN 'queued' ELSE phase END
+         WHERE run_id = ?1",
+        [run],
+    )?;
+    Ok(())
+}
+
+/// Puts a message of a parent or a person into a run's inbox.
+pub(crate) fn send(
+    connection: &Connection,
+    run: RunId,
+    item: &InboxItem,
+    at: Timestamp,
+) -> Done<()> {
+    let row = row::must_load(connection, run)?;
+    match put(connection, run, None, item, at)? {
+        Put::Accepted => Ok(()),
+        Put::Ended | Put::Missing => Err(StoreError::WrongState {
+            run,
+            status: row.status,
+            what: "it has ended and takes no more messages",
+        }
+        .into()),
+    }
+}
+
+/// How an entry of the outbox leaves it.
+#[derive(Clone, Copy, Debug)]
+enum Close<'a> {
+    Delivered,
+    Blocked(&'a str),
+}
+
+fn close(connection: &Connection, id: i64, child: RunId, how: Close<'_>) -> Done<()> {
+    let (state, error) = match how {
+        Close::Delivered => ("delivered", None),
+        Close::Blocked(why) => ("blocked", Some(why)),
+    };
+    let child = child.to_string();
+    sql::run(
+        connection,
+        "UPDATE outbox SET state = ?2, error = ?3, attempts = attempts + 1 WHERE id = ?1",
+        params![id, state, error],
+    )?;
+    set_edge(connection, &child, state)?;
+    refresh(connection, &child)
+}
+
+fn set_edge(connection: &Connection, child: &str, state: &str) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE edges SET state = ?2 WHERE child_id = ?1",
+        [child, state],
+    )?;
+    Ok(())
+}
+
+/// Brings the record's delivery in line with its outbox entries: delivered when all are, blocked if
+/// any is.
+fn refresh(connection: &Connection, run: &str) -> Done<()> {
+    let entries = sql::all(
+        connection,
+        "SELECT state, error FROM outbox WHERE run_id = ?1 ORDER BY id",
+        [run],
+        |row| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?)),
+    )?;
+    let any = |wanted: &str| entries.iter().find(|(state, _)| state == wanted);
+    let (delivery, error) = if let Some((_, error)) = any("blocked") {
+        (Delivery::Blocked, error.as_deref())
+    } else if any("pending").is_some() {
+        (Delivery::Pending, None)
+    } else if any("delivered").is_some() {
+        (Delivery::Delivered, None)
+    } else {
+        (Delivery::NotRequired, None)
+    };
+    sql::run(
+        connection,
+        "UPDATE runs SET delivery = ?2, delivery_error = ?3 WHERE run_id = ?1",
+        params![run, delivery.as_str(), error],
+    )?;
+    Ok(())
+}
+
+/// What is due outside the store.
+pub(crate) fn due_outside(connection: &Connection, now: Timestamp) -> Done<Vec<OutboxEntry>> {
+    sql::all(
+        connection,
+        "SELECT id, sink, announcement, attempts FROM outbox
+         WHERE state = 'pending' AND target = 'sink' AND next_at <= ?1
+         ORDER BY next_at, id LIMIT ?2",
+        params![now.0, MAX_OUTSIDE],
+        |row| {
+            Ok(OutboxEntry {
+                id: row.get("id")?,
+                sink: sql::json(row, "sink")?,
+                announcement: sql::json(row, "announcement")?,
+                attempts: row.get("attempts")?,
+            })
+        },
+    )
+}
+
+/// Notes how an outside delivery went. An entry that is already settled stays as it is.
+pub(crate) fn settle(connection: &Connection, id: i64, settlement: &Settlement) -> Done<()> {
+    let (state, next_at, error) = match settlement {
+        Settlement::Delivered => ("delivered", None, None),
+        Settlement::Retry { at, error } => ("pending", Some(at.0), Some(error)),
+        Settlement::Blocked { error } => ("blocked", None, Some(error)),
+    };
+    let run = sql::first(
+        connection,
+        "UPDATE outbox SET state = ?2, next_at = COALESCE(?3, next_at), error = ?4,
+             attempts = attempts + 1
+         WHERE id = ?1 AND state = 'pending' RETURNING run_id",
+        params![id, state, next_at, error],
+        |row| Ok(row.get::<_, String>(0)?),
+    )?;
+    run.map_or(Ok(()), |run| refresh(connection, &run))
+}
+
+/// Tries the blocked deliveries of a run again, or gives them up for good.
+pub(crate) fn unblock(
+    connection: &Connection,
+    run: RunId,
+    choice: Unblock,
+    at: Timestamp,
+) -> Done<()> {
+    let row = row::must_load(connection, run)?;
+    let (state, edge) = match choice {
+        Unblock::Retry => ("pending", "open"),
+        Unblock::Dismiss => ("dismissed", "silent"),
+    };
+    let targets = sql::all(
+        connection,
+        "UPDATE outbox SET state = ?2, next_at = ?3, error = NULL
+         WHERE run_id = ?1 AND state = 'blocked' RETURNING target",
+        params![row.tail.run, state, at.0],
+        |row| Ok(row.get::<_, String>(0)?),
+    )?;
+    if targets.is_empty() {
+        return Err(StoreError::WrongState {
+            run,
+            status: row.status,
+            what: "none of its deliveries is blocked",
+        }
+        .into());
+    }
+    if targets.iter().any(|target| target == "parent") {
+        set_edge(connection, &row.tail.run, edge)?;
+    }
+    refresh(connection, &row.tail.run)
+}

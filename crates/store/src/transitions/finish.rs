@@ -1,0 +1,235 @@
+//! A run ends: outcome, announcements and the end of its descendants in one transaction.
+
+use rusqlite::{Connection, named_params, params};
+use sortie_core::{
+    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Outcome, Timestamp,
+};
+
+use crate::chain::Stamp;
+use crate::fault::Done;
+use crate::row::{self, Phase, RunRow};
+use crate::sql;
+use crate::transitions::append::{self, Entries};
+use crate::transitions::cancel::{self, Cascade};
+
+/// The last events of a run, already text, and its outcome.
+#[derive(Debug)]
+pub(crate) struct LastEntries {
+    entries: Entries,
+    outcome: Outcome,
+}
+
+impl LastEntries {
+    /// Turns the events of a finish into text.
+    pub(crate) fn of(finish: Finish) -> Done<Self> {
+        Ok(Self {
+            entries: Entries {
+                fence: finish.fence,
+                at: finish.at,
+                bodies: append::to_bodies(&finish.events)?,
+                summary: finish.summary,
+                blobs: finish.blobs,
+            },
+            outcome: finish.outcome,
+        })
+    }
+}
+
+/// Ends a run on behalf of its holder.
+pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<EndReport> {
+    let LastEntries { entries, outcome } = last;
+    append::append(connection, &entries)?;
+    let row = row::must_load(connection, entries.fence.run)?;
+    let ending = Ending {
+        outcome,
+        epoch: entries.fence.epoch,
+        at: entries.at,
+    };
+    let mut report = EndReport::default();
+    end_with_descendants(connection, &row, ending, &mut report)?;
+    Ok(report)
+}
+
+/// How and when a run ends.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    pub(crate) outcome: Outcome,
+    /// The holder's claim, or a new one if nobody holds the run.
+    pub(crate) epoch: Epoch,
+    pub(crate) at: Timestamp,
+}
+
+/// Ends a run and cancels whoever worked for it. A run that did its work leaves its silent
+/// children alone: nobody was ever going to hear from them.
+pub(crate) fn end_with_descendants(
+    connection: &Connection,
+    row: &RunRow,
+    ending: Ending,
+    report: &mut EndReport,
+) -> Done<()> {
+    let cascade = Cascade {
+        cancellation: Cancellation {
+            by: CancelledBy::ParentEnded,
+            reason: format!("the run that asked for it is {}", ending.outcome.status()),
+        },
+        at: ending.at,
+        spares_silent: matches!(ending.outcome, Outcome::Completed { .. }),
+    };
+    report.ended.push(end(connection, row, ending)?);
+    cancel::descendants(connection, row.run, &cascade, report)
+}
+
+/// Writes the end of one run.
+pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done<Ended> {
+    let mut tail = row.tail.clone();
+    let stamp = Stamp {
+        at: ending.at,
+        epoch: ending.epoch,
+    };
+    let outcome = serde_json::to_string(&ending.outcome)?;
+    let event = Event::Finished {
+        outcome: ending.outcome.clone(),
+    };
+    tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
+    let delivery = announce(connection, row, &ending)?;
+    sql::run(
+        connection,
+        "UPDATE runs SET phase = 'ended', status = :status, outcome = :outcome,
+             progress = MAX(progress, :progress), waiting_on = NULL, epoch = :epoch,
+             lease_owner = NULL, lease_until = NULL, inbox_count = 0, delivery = :delivery,
+             ended_at = :at, head_seq = :head_seq, head_hash = :head_hash
+         WHERE run_id = :run_id",
+        named_params! {
+            ":run_id": tail.run,
+            ":status": ending.outcome.status().as_str(),
+            ":outcome": outcome,
+            ":progress": final_progress(&ending.outcome),
+            ":epoch": ending.epoch.0,
+            ":delivery": delivery.as_str(),
+            ":at": ending.at.0,
+            ":head_seq": tail.seq,
+            ":head_hash": tail.hash,
+        },
+    )?;
+    sql::run(
+        connection,
+        "DELETE FROM inbox WHERE run_id = ?1",
+        [&tail.run],
+    )?;
+    Ok(Ended {
+        run: row.run,
+        session: row.session.clone(),
+        root: row.root,
+        head: tail.head(),
+        outcome: ending.outcome,
+    })
+}
+
+/// Only a result is worth a full bar; other ends keep what was reached.
+fn final_progress(outcome: &Outcome) -> u8 {
+    match outcome {
+        Outcome::Completed { .. } => 100,
+        Outcome::Failed { .. } | Outcome::Timeout { .. } | Outcome::Cancelled { .. } => 0,
+    }
+}
+
+/// Puts the result into the outbox for everybody who waits for it.
+fn announce(connection: &Connection, row: &RunRow, ending: &Ending) -> Done<Delivery> {
+    let for_parent = parent_waits(connection, row, &ending.outcome)?;
+    if !for_parent && row.parent.is_some() {
+        sql::run(
+            connection,
+            "UPDATE edges SET state = 'silent' WHERE child_id = ?1",
+            [&row.tail.run],
+        )?;
+    }
+    if !for_parent && row.report_to.is_empty() {
+        return Ok(Delivery::NotRequired);
+    }
+    let text = serde_json::to_string(&row.announcement(&ending.outcome, ending.at))?;
+    let sinks = row.report_to.iter().map(serde_json::to_string);
+    for sink in sinks {
+        post(connection, row, Some(&sink?), &text, ending.at)?;
+    }
+    if for_parent {
+        post(connection, row, None, &text, ending.at)?;
+    }
+    Ok(Delivery::Pending)
+}
+
+/// Whether the parent is still there to hear of it.
+fn parent_waits(connection: &Connection, row: &RunRow, outcome: &Outcome) -> Done<bool> {
+    let Some(parent) = row.owed_parent() else {
+        return Ok(false);
+    };
+    if stopped_with_parent(outcome) || row.cancel.as_ref().is_some_and(by_parents_end) {
+        return Ok(false);
+    }
+    let phase = sql::first(
+        connection,
+        "SELECT phase FROM runs WHERE run_id = ?1",
+        [parent.to_string()],
+        |row| sql::word::<Phase>(row, "phase"),
+    )?;
+    Ok(phase.is_some_and(|phase| phase != Phase::Ended))
+}
+
+fn stopped_with_parent(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Cancelled { cancellation, .. } => by_parents_end(cancellation),
+        Outcome::Completed { .. } | Outcome::Failed { .. } | Outcome::Timeout { .. } => false,
+    }
+}
+
+fn by_parents_end(cancellation: &Cancellation) -> bool {
+    match cancellation.by {
+        CancelledBy::ParentEnded => true,
+        CancelledBy::Person | CancelledBy::Parent => false,
+    }
+}
+
+/// Without a sink the result goes to the parent.
+fn post(
+    connection: &Connection,
+    row: &RunRow,
+    sink: Option<&str>,
+    announcement: &str,
+    at: Timestamp,
+) -> Done<()> {
+    let target = if sink.is_some() { "sink" } else { "parent" };
+    sql::run(
+        connection,
+        "INSERT INTO outbox (run_id, target, sink, announcement, next_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![row.tail.run, target, sink, announcement, at.0],
+    )?;
+    Ok(())
+}
+
+/// Ends parked runs whose deadline has passed.
+pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<EndReport> {
+    let due = sql::all(
+        connection,
+        "SELECT run_id FROM runs WHERE phase = 'parked' AND deadline_at <= ?1
+         ORDER BY depth, run_id",
+        [now.0],
+        |row| sql::word(row, "run_id"),
+    )?;
+    let mut report = EndReport::default();
+    for run in due {
+        let row = row::must_load(connection, run)?;
+        // The end of one may have ended others of the list.
+        if row.phase == Phase::Parked {
+            let ending = Ending {
+                outcome: Outcome::Timeout {
+                    limit_ms: row.timeout_ms.unwrap_or(0),
+                    partial: row.last_text.clone(),
+                },
+                epoch: row.next_epoch(),
+                at: now,
+            };
+            end_with_descendants(connection, &row, ending, &mut report)?;
+        }
+    }
+    Ok(report)
+}

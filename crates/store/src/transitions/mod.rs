@@ -1,0 +1,12 @@
+//! The transitions: plain functions over a connection that is inside a transaction.
+
+pub(crate) mod admit;
+pub(crate) mod append;
+pub(crate) mod archive;
+pub(crate) mod cancel;
+pub(crate) mod claim;
+pub(crate) mod deliver;
+pub(crate) mod finish;
+pub(crate) mod read;
+pub(crate) mod recover;
+pub(crate) mod verify;

@@ -1,0 +1,231 @@
+//! What people and the runtime ask about runs.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, ToSql, params_from_iter};
+use sortie_core::{
+    BlobId, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Stats, Status, StoreError, Timestamp,
+};
+
+use crate::fault::{Done, Fault};
+use crate::row::{self, Phase, RECORD_COLUMNS};
+use crate::sql;
+
+/// One record.
+pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
+    let name = run.to_string();
+    let found = sql::first(
+        connection,
+        &format!("SELECT {RECORD_COLUMNS} FROM runs WHERE run_id = ?1"),
+        [&name],
+        row::record,
+    )?;
+    let (mut record, phase) = found.ok_or_else(|| Fault::not_found(run))?;
+    if phase == Phase::Queued {
+        record.queue_position = queue_position(connection, &name)?;
+    }
+    Ok(record)
+}
+
+/// A queued run's place among those of its lane.
+pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<u32>> {
+    let ahead = sql::first(
+        connection,
+        "SELECT (SELECT COUNT(*) FROM runs AS other
+                 WHERE other.phase = 'queued' AND other.lane = run.lane
+                   AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id))
+         FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued'",
+        [run],
+        |row| Ok(row.get::<_, u32>(0)?),
+    )?;
+    Ok(ahead.map(|ahead| ahead.saturating_add(1)))
+}
+
+/// Records, newest first: ids sort by the time they were made.
+pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<RunRecord>> {
+    let condition = Condition::of(filter);
+    let limit = match filter.limit {
+        0 => -1,
+        limit => i64::from(limit),
+    };
+    let found = sql::all(
+        connection,
+        &format!(
+            "SELECT {RECORD_COLUMNS} FROM runs {} ORDER BY run_id DESC LIMIT {limit}",
+            condition.sql
+        ),
+        params_from_iter(condition.values.iter()),
+        row::record,
+    )?;
+    with_positions(connection, found)
+}
+
+fn with_positions(connection: &Connection, found: Vec<(RunRecord, Phase)>) -> Done<Vec<RunRecord>> {
+    let any_queued = found.iter().any(|(_, phase)| *phase == Phase::Queued);
+    let positions = if any_queued {
+        queue_positions(connection)?
+    } else {
+        HashMap::new()
+    };
+    let placed = found.into_iter().map(|(mut record, _)| {
+        record.queue_position = positions.get(&record.run_id).copied();
+        record
+    });
+    Ok(placed.collect())
+}
+
+/// The places of all queued runs, in one pass.
+fn queue_positions(connection: &Connection) -> Done<HashMap<RunId, u32>> {
+    let positions = sql::all(
+        connection,
+        "SELECT run_id, ROW_NUMBER() OVER (PARTITION BY lane ORDER BY queue_key, run_id)
+         FROM runs WHERE phase = 'queued'",
+        [],
+        |row| Ok((sql::word(row, "run_id")?, row.get(1)?)),
+    )?;
+    Ok(positions.into_iter().collect())
+}
+
+/// How many runs are in which state.
+pub(crate) fn stats(connection: &Connection, filter: &ListFilter) -> Done<Stats> {
+    let condition = Condition::of(filter);
+    let counts = sql::all(
+        connection,
+        &format!(
+            "SELECT status, COUNT(*) FROM runs {} GROUP BY status",
+            condition.sql
+        ),
+        params_from_iter(condition.values.iter()),
+        |row| Ok((sql::word::<Status>(row, "status")?, row.get::<_, i64>(1)?)),
+    )?;
+    let mut stats = Stats::default();
+    for (status, count) in counts {
+        stats.add(status, count.unsigned_abs());
+    }
+    Ok(stats)
+}
+
+/// A filter as SQL. Only our own words are in the text; what was asked for is bound.
+struct Condition {
+    sql: String,
+    values: Vec<Box<dyn ToSql>>,
+}
+
+impl Condition {
+    fn of(filter: &ListFilter) -> Self {
+        let mut terms = Vec::new();
+        let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+        let mut require = |term, value: Option<String>| {
+            if let Some(value) = value {
+                terms.push(term);
+                values.push(Box::new(value));
+            }
+        };
+        require(
+            "session = ?",
+            filter.session.as_ref().map(ToString::to_string),
+        );
+        require(
+            "status = ?",
+            filter.status.as_ref().map(ToString::to_string),
+        );
+        require(
+            "parent_id = ?",
+            filter.parent.as_ref().map(ToString::to_string),
+        );
+        require("root_id = ?", filter.root.as_ref().map(ToString::to_string));
+        if !filter.archived {
+            terms.push("archived_at IS NULL");
+        }
+        let sql = if terms.is_empty() {
+            String::new()
+        } else {
+            format!("WHERE {}", terms.join(" AND "))
+        };
+        Self { sql, values }
+    }
+}
+
+/// The run that a person means.
+pub(crate) fn resolve(connection: &Connection, typed: &str) -> Done<RunId> {
+    let prefix = full_spelling(typed)?;
+    // Ids are hexadecimal, so every id with the prefix sorts before the prefix and a `g`.
+    let range = [prefix.clone(), format!("{prefix}g")];
+    let found: Vec<RunId> = sql::all(
+        connection,
+        "SELECT run_id FROM runs WHERE run_id >= ?1 AND run_id < ?2 LIMIT 2",
+        params_from_iter(&range),
+        |row| sql::word(row, "run_id"),
+    )?;
+    match found.as_slice() {
+        [] => Err(StoreError::NotFound(typed.to_owned()).into()),
+        [run] => Ok(*run),
+        [_, ..] => Err(StoreError::Ambiguous {
+            prefix: typed.to_owned(),
+            count: count_between(connection, &range)?,
+        }
+        .into()),
+    }
+}
+
+fn count_between(connection: &Connection, range: &[String; 2]) -> Done<usize> {
+    let count = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM runs WHERE run_id >= ?1 AND run_id < ?2",
+        params_from_iter(range),
+    )?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+/// The prefix in lower case with its hyphens where an id has them.
+fn full_spelling(typed: &str) -> Done<String> {
+    let digits: Vec<char> = typed
+        .chars()
+        .filter(|character| *character != '-')
+        .map(|character| character.to_ascii_lowercase())
+        .collect();
+    if digits.len() < MIN_PREFIX_CHARS {
+        let text = format!("{typed}: at least {MIN_PREFIX_CHARS} characters of its id are needed");
+        return Err(StoreError::NotFound(text).into());
+    }
+    if !digits.iter().all(char::is_ascii_hexdigit) {
+        return Err(StoreError::NotFound(typed.to_owned()).into());
+    }
+    let mut spelling = String::with_capacity(digits.len() + HYPHENS_BEFORE.len());
+    for (index, digit) in digits.into_iter().enumerate() {
+        if HYPHENS_BEFORE.contains(&index) {
+            spelling.push('-');
+        }
+        spelling.push(digit);
+    }
+    Ok(spelling)
+}
+
+/// The digits of an id that follow a hyphen.
+const HYPHENS_BEFORE: [usize; 4] = [8, 12, 16, 20];
+
+/// The earliest moment at which something happens by itself.
+pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
+    const MOMENTS: [&str; 4] = [
+        "SELECT MIN(deadline_at) FROM runs WHERE phase = 'parked'",
+        "SELECT MIN(lease_until) FROM runs WHERE phase = 'leased'",
+        "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'parent'",
+        "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'sink'",
+    ];
+    let mut earliest = None;
+    for query in MOMENTS {
+        let moment = sql::first(connection, query, [], |row| Ok(row.get(0)?))?.flatten();
+        earliest = [earliest, moment].into_iter().flatten().min();
+    }
+    Ok(earliest.map(Timestamp))
+}
+
+/// A long output of a run.
+pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Option<Vec<u8>>> {
+    sql::first(
+        connection,
+        "SELECT bytes FROM blobs WHERE run_id = ?1 AND id = ?2",
+        [run.to_string().as_str(), id.as_str()],
+        |row| Ok(row.get(0)?),
+    )
+}

@@ -1,0 +1,142 @@
+//! The leases of dead executors are freed, so that their runs go on, a bounded number of times.
+
+use rusqlite::{Connection, params};
+use sortie_core::{EndReport, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId};
+
+use crate::fault::Done;
+use crate::row::{self, Phase, RunRow};
+use crate::sql;
+use crate::transitions::cancel;
+use crate::transitions::finish::{self, Ending};
+
+/// Frees leases.
+pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<RecoverReport> {
+    let mut report = RecoverReport::default();
+    for run in abandoned(connection, recover)? {
+        let row = row::must_load(connection, run)?;
+        if row.phase != Phase::Leased {
+            continue;
+        }
+        match verdict(&row, recover) {
+            Verdict::GoesOn(deaths) => {
+                requeue(connection, &row, deaths)?;
+                report.resumed.push(run);
+            }
+            Verdict::Ends(deaths, ending) => {
+                count_death(connection, &row, deaths)?;
+                finish::end_with_descendants(connection, &row, *ending, &mut report.given_up)?;
+            }
+        }
+    }
+    let EndReport { ended, signalled } = &mut report.given_up;
+    signalled.retain(|run| !ended.iter().any(|end| end.run == *run));
+    if recover.scope == RecoverScope::All {
+        count_waiting(connection, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// Parents come before their children: what ends with its parent is not requeued first.
+fn abandoned(connection: &Connection, recover: &Recover) -> Done<Vec<RunId>> {
+    let before = match recover.scope {
+        RecoverScope::All => i64::MAX,
+        RecoverScope::Expired => recover.at.0,
+    };
+    sql::all(
+        connection,
+        "SELECT run_id FROM runs WHERE phase = 'leased' AND lease_until < ?1
+         ORDER BY depth, run_id",
+        [before],
+        |row| sql::word(row, "run_id"),
+    )
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Deaths {
+    total: u32,
+    since_progress: u32,
+}
+
+#[derive(Debug)]
+enum Verdict {
+    GoesOn(Deaths),
+    Ends(Deaths, Box<Ending>),
+}
+
+fn verdict(row: &RunRow, recover: &Recover) -> Verdict {
+    let progressed = row.tail.seq > row.head_at_claim;
+    let deaths = Deaths {
+        total: row.deaths + 1,
+        since_progress: if progressed {
+            1
+        } else {
+            row.deaths_since_progress + 1
+        },
+    };
+    if let Some(cancellation) = &row.cancel {
+        let ending = cancel::cancelled(row, cancellation.clone(), recover.at);
+        return Verdict::Ends(deaths, Box::new(ending));
+    }
+    let hopeless = deaths.since_progress > recover.max_deaths_without_progress
+        || deaths.total > recover.max_deaths;
+    if hopeless {
+        Verdict::Ends(deaths, Box::new(interrupted(row, deaths, recover)))
+    } else {
+        Verdict::GoesOn(deaths)
+    }
+}
+
+fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
+    let Deaths {
+        total,
+        since_progress,
+    } = deaths;
+    Ending {
+        outcome: Outcome::Failed {
+            reason: Reason::Interrupted,
+            message: format!(
+                "the process died {total} times while it ran, the last {since_progress} times \
+                 without progress in between; it is not tried again"
+            ),
+            partial: row.last_text.clone(),
+        },
+        epoch: row.next_epoch(),
+        at: recover.at,
+    }
+}
+
+/// Back to its old place in the queue.
+fn requeue(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()> {
+    count_death(connection, row, deaths)?;
+    sql::run(
+        connection,
+        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', recovered = 1,
+             lease_owner = NULL, lease_until = NULL
+         WHERE run_id = ?1",
+        [&row.tail.run],
+    )?;
+    Ok(())
+}
+
+fn count_death(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE runs SET deaths = ?2, deaths_since_progress = ?3 WHERE run_id = ?1",
+        params![row.tail.run, deaths.total, deaths.since_progress],
+    )?;
+    Ok(())
+}
+
+fn count_waiting(connection: &Connection, report: &mut RecoverReport) -> Done<()> {
+    report.queued = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM runs WHERE phase = 'queued' AND started_at IS NULL",
+        [],
+    )?;
+    report.undelivered = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM outbox WHERE state = 'pending'",
+        [],
+    )?;
+    Ok(())
+}

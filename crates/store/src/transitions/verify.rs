@@ -1,0 +1,137 @@
+//! Everything is checked: each journal against its chain, each record against its journal.
+
+use rusqlite::Connection;
+use sortie_core::{Event, JournalEntry, RunId, RunRecord, Seq, StoreError, VerifyReport};
+
+use crate::chain;
+use crate::fault::{Done, Fault};
+use crate::row::{self, Phase, RECORD_COLUMNS};
+use crate::sql;
+
+/// Problems that are told; a store with more of them is not read line by line.
+const MAX_PROBLEMS: usize = 200;
+
+/// Checks the whole store.
+pub(crate) fn verify(connection: &Connection) -> Done<VerifyReport> {
+    let mut report = VerifyReport::default();
+    let runs: Vec<RunId> = sql::all(
+        connection,
+        "SELECT run_id FROM runs ORDER BY run_id",
+        [],
+        |row| sql::word(row, "run_id"),
+    )?;
+    for run in runs {
+        report.runs += 1;
+        match check_run(connection, run) {
+            Ok((entries, problems)) => {
+                report.entries += entries;
+                report.problems.extend(problems);
+            }
+            Err(Fault::Refused(error @ StoreError::Damaged { .. })) => {
+                report.problems.push(error.to_string());
+            }
+            Err(Fault::Refused(error)) => return Err(error.into()),
+            Err(Fault::Broken(error)) => {
+                report
+                    .problems
+                    .push(format!("run {run} cannot be read: {error}"));
+            }
+        }
+        if report.problems.len() > MAX_PROBLEMS {
+            report.problems.truncate(MAX_PROBLEMS);
+            report.problems.push("there are more problems".to_owned());
+            break;
+        }
+    }
+    check_database(connection, &mut report)?;
+    Ok(report)
+}
+
+fn check_run(connection: &Connection, run: RunId) -> Done<(u64, Vec<String>)> {
+    let found = sql::first(
+        connection,
+        &format!("SELECT {RECORD_COLUMNS}, inbox_count FROM runs WHERE run_id = ?1"),
+        [run.to_string()],
+        |row| Ok((row::record(row)?, row.get::<_, i64>("inbox_count")?)),
+    )?;
+    let ((record, phase), inbox_count) = found.ok_or_else(|| Fault::not_found(run))?;
+    let entries = chain::read(connection, run, Seq::default())?;
+    let mut problems = if record.cleaned_at.is_some() || record.archived_at.is_some() {
+        check_removed(connection, run)?
+    } else {
+        check_record(&record, phase, &entries)
+    };
+    problems.extend(check_inbox(connection, run, inbox_count)?);
+    Ok((entries.len() as u64, problems))
+}
+
+fn check_removed(connection: &Connection, run: RunId) -> Done<Vec<String>> {
+    let left = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM journal WHERE run_id = ?1",
+        [run.to_string()],
+    )?;
+    let problem = format!("the journal of run {run} was removed, but {left} entries are there");
+    Ok(if left > 0 { vec![problem] } else { Vec::new() })
+}
+
+fn check_inbox(connection: &Connection, run: RunId, counted: i64) -> Done<Option<String>> {
+    let there = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM inbox WHERE run_id = ?1",
+        [run.to_string()],
+    )?;
+    Ok((sql::whole(there) != counted).then(|| {
+        format!("run {run} counts {counted} messages in its inbox, but {there} are there")
+    }))
+}
+
+/// The record says what the first and the last entry say.
+fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Vec<String> {
+    let run = record.run_id;
+    let mut problems = Vec::new();
+    match entries.first().map(|entry| &entry.event) {
+        Some(Event::Admitted { spec }) => {
+            if spec.task != record.task || spec.agent.name != record.agent {
+                problems.push(format!("the record of run {run} has another task or agent"));
+            }
+        }
+        Some(_) | None => problems.push(format!("the journal of run {run} has no beginning")),
+    }
+    let outcomes = entries.iter().filter_map(|entry| match &entry.event {
+        Event::Finished { outcome } => Some(outcome),
+        Event::Admitted { .. }
+        | Event::Claimed { .. }
+        | Event::InboxTaken { .. }
+        | Event::Answered { .. }
+        | Event::ModelFailed { .. }
+        | Event::Intended { .. }
+        | Event::Delegated { .. }
+        | Event::ToolFinished { .. } => None,
+    });
+    let outcomes: Vec<_> = outcomes.collect();
+    let ended = phase == Phase::Ended;
+    match (outcomes.as_slice(), &record.outcome) {
+        ([], None) if !ended && !record.status.is_terminal() => {}
+        ([journaled], Some(recorded))
+            if ended && *journaled == recorded && journaled.status() == record.status => {}
+        _ => problems.push(format!(
+            "the record of run {run} says {}, and its journal has {} ends",
+            record.status,
+            outcomes.len()
+        )),
+    }
+    problems
+}
+
+/// SQLite's own check of its pages and indexes.
+fn check_database(connection: &Connection, report: &mut VerifyReport) -> Done<()> {
+    let lines: Vec<String> = sql::all(connection, "PRAGMA quick_check(10)", [], |row| {
+        Ok(row.get(0)?)
+    })?;
+    let bad = lines.into_iter().filter(|line| line != "ok");
+    report
+        .problems
+        .extend(bad.map(|line| format!("the database is damaged: {line}")));
+    Ok(())
+}

@@ -1,0 +1,288 @@
+//! The one writer: a thread that commits everything that waits in one transaction.
+//!
+//! A commit costs a flush to the disk whatever it holds. While one is under way the next jobs
+//! gather, and then share the next. A job is answered only after its commit.
+
+use std::error::Error;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use rusqlite::Connection;
+use sortie_core::{StoreError, StoreResult};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::execute::{Execute, Query, roll_back};
+use crate::fault::{Done, Fault};
+use crate::lock::Lock;
+use crate::readers::Readers;
+use crate::schema;
+
+/// Jobs that share one commit; more would make the first of them wait too long.
+const MAX_BATCH: usize = 512;
+/// Jobs that may wait; whoever brings more waits to hand them over.
+const MAX_WAITING: usize = 4_096;
+
+/// Hands transitions to the writer's thread, and queries to readers.
+pub struct Threaded {
+    jobs: Option<mpsc::Sender<Box<dyn Job>>>,
+    thread: Option<JoinHandle<()>>,
+    readers: Readers,
+}
+
+impl Threaded {
+    /// Starts the writer, which keeps the lock as long as it lives.
+    pub(crate) fn start(path: &Path, lock: Lock) -> Done<Self> {
+        let connection = schema::open_for_writing(path)?;
+        let readers = Readers::open(path.to_owned())?;
+        let (jobs, waiting) = mpsc::channel(MAX_WAITING);
+        let thread = thread::Builder::new()
+            .name("sortie-store".to_owned())
+            .spawn(move || {
+                serve(&connection, waiting);
+                drop(connection);
+                drop(lock);
+            })
+            .map_err(|error| Fault::Broken(error.into()))?;
+        Ok(Self {
+            jobs: Some(jobs),
+            thread: Some(thread),
+            readers,
+        })
+    }
+}
+
+impl Drop for Threaded {
+    /// Waits until what was handed over is committed and the lock is free.
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the store's writer had died");
+        }
+    }
+}
+
+impl fmt::Debug for Threaded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threaded")
+            .field("readers", &self.readers)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Query for Threaded {
+    async fn read<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        self.readers.read(doing, job).await
+    }
+}
+
+impl Execute for Threaded {
+    async fn write<T, F>(&self, doing: &'static str, job: F) -> StoreResult<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
+    {
+        let gone = || StoreError::Failed {
+            doing,
+            source: "the store's writer has stopped".into(),
+        };
+        let (reply, answer) = oneshot::channel();
+        let transition = Transition {
+            doing,
+            job: Some(job),
+            result: None,
+            reply,
+        };
+        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+        jobs.send(Box::new(transition)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}
+
+/// Works until nobody can bring jobs any more and all are answered.
+fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
+    let mut batch = Vec::with_capacity(MAX_BATCH);
+    while waiting.blocking_recv_many(&mut batch, MAX_BATCH) > 0 {
+        let failure = commit(connection, &mut batch).err();
+        if let Some(error) = &failure {
+            tracing::error!(%error, jobs = batch.len(), "could not commit");
+            roll_back(connection);
+        }
+        for job in batch.drain(..) {
+            job.settle(failure.as_ref());
+        }
+    }
+}
+
+/// Runs a batch in one transaction. A job that fails undoes only itself.
+fn commit(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), CommitFailure> {
+    execute(connection, "BEGIN IMMEDIATE")?;
+    for job in batch {
+        execute(connection, "SAVEPOINT job")?;
+        if !job.run(connection) {
+            // A full disk makes SQLite undo the whole transaction by itself: then this fails, and
+            // with it the batch.
+            execute(connection, "ROLLBACK TO job")?;
+        }
+        execute(connection, "RELEASE job")?;
+    }
+    execute(connection, "COMMIT")
+}
+
+fn execute(connection: &Connection, sql: &str) -> Result<(), CommitFailure> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.execute([]))
+        .map(|_| ())
+        .map_err(|error| CommitFailure(Arc::new(error)))
+}
+
+/// Why a batch was not committed; each of its jobs is told.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("the transaction was not committed")]
+struct CommitFailure(#[source] Arc<rusqlite::Error>);
+
+/// A transition on its way through the writer's thread.
+trait Job: Send {
+    /// Makes the change; `false` if it has to be undone.
+    fn run(&mut self, connection: &Connection) -> bool;
+    /// Answers, once the commit is done or has failed.
+    fn settle(self: Box<Self>, failure: Option<&CommitFailure>);
+}
+
+struct Transition<T, F> {
+    doing: &'static str,
+    job: Option<F>,
+    result: Option<Done<T>>,
+    reply: oneshot::Sender<StoreResult<T>>,
+}
+
+impl<T, F> Job for Transition<T, F>
+where
+    T: Send,
+    F: FnOnce(&Connection) -> Done<T> + Send,
+{
+    fn run(&mut self, connection: &Connection) -> bool {
+        let result = self.job.take().map(|job| job(connection));
+        let succeeded = matches!(result, Some(Ok(_)));
+        self.result = result;
+        succeeded
+    }
+
+    fn settle(self: Box<Self>, failure: Option<&CommitFailure>) {
+        let doing = self.doing;
+        let failed = |source: Box<dyn Error + Send + Sync>| StoreError::Failed { doing, source };
+        let answer = match (failure, self.result) {
+            // Also for a refusal: what it was based on may have been undone with the batch.
+            (Some(failure), _) => Err(failed(Box::new(failure.clone()))),
+            (None, Some(Ok(value))) => Ok(value),
+            (None, Some(Err(fault))) => Err(fault.while_doing(doing)),
+            (None, None) => Err(failed("it was not run".into())),
+        };
+        // Whoever asked may have stopped waiting; the change stands all the same.
+        self.reply.send(answer).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Answer = oneshot::Receiver<StoreResult<()>>;
+
+    /// A job that runs this SQL and then succeeds or refuses.
+    fn job(sql: &'static str, succeeds: bool) -> (Box<dyn Job>, Answer) {
+        let (reply, answer) = oneshot::channel();
+        let job = move |connection: &Connection| {
+            connection.execute_batch(sql)?;
+            if succeeds {
+                Ok(())
+            } else {
+                Err(StoreError::NotFound("refused".to_owned()).into())
+            }
+        };
+        let transition = Transition {
+            doing: "test",
+            job: Some(job),
+            result: None,
+            reply,
+        };
+        (Box::new(transition), answer)
+    }
+
+    /// Runs jobs as one batch; gives their answers and what is stored afterwards.
+    fn check(jobs: &[(&'static str, bool)]) -> (Vec<String>, Vec<i64>) {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TABLE t (n)").unwrap();
+        let (sender, waiting) = mpsc::channel(MAX_WAITING);
+        let mut answers = Vec::new();
+        for (sql, succeeds) in jobs {
+            let (job, answer) = job(sql, *succeeds);
+            sender.try_send(job).unwrap_or_else(|_| panic!("full"));
+            answers.push(answer);
+        }
+        drop(sender);
+        serve(&connection, waiting);
+        let answers = answers
+            .into_iter()
+            .map(|mut answer| match answer.try_recv().unwrap() {
+                Ok(()) => "ok".to_owned(),
+                Err(error) => error.to_string(),
+            })
+            .collect();
+        let mut statement = connection.prepare("SELECT n FROM t ORDER BY n").unwrap();
+        let stored = statement.query_map([], |row| row.get(0)).unwrap();
+        (answers, stored.map(Result::unwrap).collect())
+    }
+
+    #[test]
+    fn a_job_that_fails_undoes_only_itself() {
+        let (answers, stored) = check(&[
+            ("INSERT INTO t VALUES (1)", true),
+            ("INSERT INTO t VALUES (2)", false),
+            ("INSERT INTO t VALUES (3); SELECT nonsense", true),
+            ("INSERT INTO t VALUES (4)", true),
+        ]);
+        assert_eq!(
+            answers,
+            [
+                "ok",
+                "there is no task refused",
+                "the store could not test",
+                "ok"
+            ]
+        );
+        assert_eq!(stored, [1, 4]);
+    }
+
+    #[test]
+    fn when_a_batch_is_lost_every_job_of_it_is_told() {
+        // What SQLite does by itself when the disk is full: the whole transaction is gone.
+        let (answers, stored) = check(&[
+            ("INSERT INTO t VALUES (1)", true),
+            ("ROLLBACK", true),
+            ("INSERT INTO t VALUES (2)", true),
+        ]);
+        assert_eq!(answers, ["the store could not test"; 3]);
+        assert_eq!(stored, [] as [i64; 0]);
+    }
+
+    #[test]
+    fn the_writer_goes_on_after_a_lost_batch() {
+        let many = vec![("INSERT INTO t VALUES (7)", true); MAX_BATCH - 1];
+        let mut jobs = vec![("ROLLBACK", true)];
+        jobs.extend(many);
+        jobs.push(("INSERT INTO t VALUES (8)", true));
+        let (answers, stored) = check(&jobs);
+        assert_eq!(answers[0], "the store could not test");
+        assert_eq!(answers[MAX_BATCH], "ok");
+        assert_eq!(stored, [8]);
+    }
+}

@@ -1,0 +1,344 @@
+//! What only a store in files has: the lock, the schema, tampering, restarts, other readers.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+use sortie_core::*;
+use sortie_store::SqliteStore;
+use tempfile::TempDir;
+
+use crate::owner;
+use crate::support::*;
+
+fn home() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn open(home: &Path) -> SqliteStore {
+    SqliteStore::open(home, &owner()).unwrap()
+}
+
+fn database(home: &Path) -> Connection {
+    Connection::open(home.join("sortie.db")).unwrap()
+}
+
+#[tokio::test]
+async fn a_second_process_is_told_who_is_there() {
+    let home = home();
+    let store = open(home.path());
+    let refused = SqliteStore::open(home.path(), &owner()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the store is in use by `sortie run check` (pid 123, since 2027-01-15T08:00:00.000Z)"
+    );
+    drop(store);
+    open(home.path());
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused() {
+    let home = home();
+    drop(open(home.path()));
+    database(home.path())
+        .pragma_update(None, "user_version", 99)
+        .unwrap();
+    let expected = "the store could not open its database: the store has schema version 99 and \
+                    this program knows versions up to 1; use the newer program that made it";
+    let writing = SqliteStore::open(home.path(), &owner()).unwrap_err();
+    assert_eq!(chain_of(&writing), expected);
+    let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
+    assert_eq!(chain_of(&reading), expected);
+}
+
+#[tokio::test]
+async fn an_empty_file_gets_its_tables() {
+    let home = home();
+    std::fs::write(home.path().join("sortie.db"), b"").unwrap();
+    let store = open(home.path());
+    admit(&store, 1, spec(1)).await;
+    let version: i64 = database(home.path())
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(version, 1);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn files_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let outer = home();
+    let home = outer.path().join("deep/store");
+    let store = open(&home);
+    admit(&store, 1, spec(1)).await;
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&home), 0o700);
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&home).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(mode(&entry.path()), 0o600, "{}", entry.path().display());
+        names.push(entry.file_name().into_string().unwrap());
+    }
+    names.sort();
+    assert_eq!(
+        names,
+        ["lock", "sortie.db", "sortie.db-shm", "sortie.db-wal"]
+    );
+}
+
+#[tokio::test]
+async fn everything_is_there_after_a_restart() {
+    let home = home();
+    let store = open(home.path());
+    let parent = running(&store, 1, spec(1)).await;
+    let fence = running(&store, 2, child(2, 1, 1)).await;
+    store.park(parking(parent, 3)).await.unwrap();
+    store
+        .finish(finishing(fence, 4, completed("kept")))
+        .await
+        .unwrap();
+    store.send(run(1), steer("kept too"), at(5)).await.unwrap();
+    let before = store.list(ListFilter::default()).await.unwrap();
+    let journal = store.read(run(2), Seq(0)).await.unwrap();
+    drop(store);
+
+    let store = open(home.path());
+    assert_eq!(store.list(ListFilter::default()).await.unwrap(), before);
+    assert_eq!(store.read(run(2), Seq(0)).await.unwrap(), journal);
+    let report = store
+        .recover(recovering(RecoverScope::All, 10))
+        .await
+        .unwrap();
+    assert_eq!((report.queued, report.undelivered), (0, 1));
+    assert_eq!(store.deliver(at(10)).await.unwrap().len(), 1);
+    let fence = claim_all(&store, 11).await[0];
+    let entry = store.take_inbox(fence, at(12)).await.unwrap().unwrap();
+    let Event::InboxTaken { items } = entry.event else {
+        panic!("another event");
+    };
+    assert_eq!(items.len(), 2);
+    sound(&store).await;
+}
+
+#[tokio::test]
+async fn reading_works_beside_a_writer_and_without_a_store() {
+    let home = home();
+    let reader = SqliteStore::open_read_only(home.path()).unwrap();
+    assert_eq!(reader.list(ListFilter::default()).await.unwrap(), []);
+    assert!(reader.get(run(1)).await.is_err());
+    assert!(
+        std::fs::read_dir(home.path()).unwrap().next().is_none(),
+        "reading made files"
+    );
+
+    let store = open(home.path());
+    for number in 1..=3 {
+        running(&store, number, spec(number)).await;
+        // The reader that saw nothing sees the store once it exists.
+        let listed = reader.list(ListFilter::default()).await.unwrap();
+        assert_eq!(listed.len(), number as usize);
+        assert_eq!(
+            reader.get(run(number)).await.unwrap(),
+            store.get(run(number)).await.unwrap()
+        );
+    }
+    assert_eq!(reader.read(run(1), Seq(0)).await.unwrap().len(), 2);
+    assert_eq!(
+        reader.stats(ListFilter::default()).await.unwrap().running,
+        3
+    );
+    assert_eq!(reader.verify().await.unwrap().problems, [] as [String; 0]);
+    let full = run(2).to_string();
+    assert_eq!(reader.resolve(&full).await.unwrap(), run(2));
+    assert_eq!(reader.blob(run(1), &BlobId::of(b"")).await.unwrap(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_appends_are_all_durable_and_in_order() {
+    const RUNS: u32 = 100;
+    const ROUNDS: i64 = 5;
+    let home = home();
+    let store = Arc::new(open(home.path()));
+    for number in 1..=RUNS {
+        admit(&*store, number, spec(number)).await;
+    }
+    let fences = claim_all(&*store, 1_000).await;
+    assert_eq!(fences.len(), RUNS as usize);
+    let mut writers = tokio::task::JoinSet::new();
+    for fence in fences {
+        let store = Arc::clone(&store);
+        writers.spawn(async move {
+            for round in 0..ROUNDS {
+                let events = vec![note(&format!("{round}a")), note(&format!("{round}b"))];
+                let appended = store.append(appending(fence, round, events)).await.unwrap();
+                assert_eq!(appended.head, Seq(4 + 2 * round));
+            }
+            // A stale writer in the same batches disturbs nobody.
+            let stale = Fence {
+                epoch: Epoch(0),
+                ..fence
+            };
+            assert_fenced(store.append(appending(stale, 9, vec![note("stale")])).await);
+        });
+    }
+    writers.join_all().await;
+    drop(store);
+
+    let store = open(home.path());
+    let report = store.verify().await.unwrap();
+    assert_eq!(report.problems, [] as [String; 0]);
+    assert_eq!(report.entries, u64::from(RUNS) * (2 + 2 * 5));
+    let entries = store.read(run(7), Seq(2)).await.unwrap();
+    let expected: Vec<_> = (0..ROUNDS)
+        .flat_map(|round| [note(&format!("{round}a")), note(&format!("{round}b"))])
+        .collect();
+    let events: Vec<_> = entries.into_iter().map(|entry| entry.event).collect();
+    assert_eq!(events, expected);
+}
+
+/// Changes the files of a store behind its back, and tells what `read` and `verify` say.
+async fn after_tampering(sql: &str) -> (String, Vec<String>) {
+    let home = home();
+    let store = open(home.path());
+    let fence = running(&store, 1, spec(1)).await;
+    let events = vec![note("one"), note("two"), note("three")];
+    store.append(appending(fence, 5, events)).await.unwrap();
+    running(&store, 2, spec(2)).await;
+    drop(store);
+    let changed = database(home.path());
+    changed.execute_batch(sql).unwrap();
+    drop(changed);
+
+    let store = open(home.path());
+    let read = store.read(run(1), Seq(0)).await;
+    let text = read.map_or_else(
+        |error| {
+            assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+            error.to_string()
+        },
+        |entries| format!("{} entries", entries.len()),
+    );
+    let problems = store.verify().await.unwrap().problems;
+    let hide = |text: String| text.replace(&run(1).to_string(), "1");
+    (hide(text), problems.into_iter().map(hide).collect())
+}
+
+#[tokio::test]
+async fn tampering_is_noticed() {
+    for (sql, expected) in [
+        ("SELECT 1", "5 entries"),
+        (
+            "UPDATE journal SET body = replace(body, 'two', 'twO') WHERE body LIKE '%two%'",
+            "the journal of run 1 is damaged at entry 4: it does not fit its hash",
+        ),
+        (
+            "DELETE FROM journal WHERE body LIKE '%three%'",
+            "the journal of run 1 is damaged at entry 5: the end was cut off",
+        ),
+        (
+            "DELETE FROM journal WHERE body LIKE '%one%'",
+            "the journal of run 1 is damaged at entry 3: the entry is missing",
+        ),
+        (
+            "UPDATE journal SET seq = 99 WHERE body LIKE '%one%';
+             UPDATE journal SET seq = 3 WHERE body LIKE '%two%';
+             UPDATE journal SET seq = 4 WHERE seq = 99",
+            "the journal of run 1 is damaged at entry 3: it does not fit its hash",
+        ),
+        (
+            "UPDATE journal SET at = at + 1 WHERE body LIKE '%two%'",
+            "the journal of run 1 is damaged at entry 4: it does not fit its hash",
+        ),
+        (
+            "UPDATE journal SET epoch = 9 WHERE body LIKE '%two%'",
+            "the journal of run 1 is damaged at entry 4: it does not fit its hash",
+        ),
+        (
+            "UPDATE journal SET hash = x'00' WHERE body LIKE '%two%'",
+            "the journal of run 1 is damaged at entry 4: the entry cannot be read",
+        ),
+        (
+            "UPDATE journal SET body = x'ff' WHERE body LIKE '%two%'",
+            "the journal of run 1 is damaged at entry 4: the entry is not text",
+        ),
+        (
+            "UPDATE runs SET head_hash = zeroblob(32) WHERE task = 'task 1'",
+            "the journal of run 1 is damaged at entry 5: the record names another end",
+        ),
+        (
+            "UPDATE runs SET head_seq = 4 WHERE task = 'task 1'",
+            "the journal of run 1 is damaged at entry 4: the record names another end",
+        ),
+    ] {
+        let (read, problems) = after_tampering(sql).await;
+        assert_eq!(read, expected, "{sql}");
+        let told = if sql == "SELECT 1" {
+            vec![]
+        } else {
+            vec![read]
+        };
+        assert_eq!(problems, told, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_record_that_contradicts_its_journal_is_noticed() {
+    for (sql, expected) in [
+        (
+            "UPDATE runs SET task = 'other' WHERE task = 'task 1'",
+            "the record of run 1 has another task or agent",
+        ),
+        (
+            "UPDATE runs SET status = 'completed' WHERE task = 'task 1'",
+            "the record of run 1 says completed, and its journal has 0 ends",
+        ),
+        (
+            "UPDATE runs SET inbox_count = 3 WHERE task = 'task 1'",
+            "run 1 counts 3 messages in its inbox, but 0 are there",
+        ),
+        (
+            "UPDATE runs SET status = 'strange' WHERE task = 'task 1'",
+            "run 1 cannot be read: unknown word \"strange\"; expected one of pending, running, \
+             completed, failed, timeout, cancelled",
+        ),
+        (
+            "UPDATE runs SET archived_at = 1 WHERE task = 'task 1'",
+            "the journal of run 1 was removed, but 5 entries are there",
+        ),
+    ] {
+        let (_, problems) = after_tampering(sql).await;
+        assert_eq!(problems, [expected], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_run_can_still_be_claimed_and_ended() {
+    let home = home();
+    let store = open(home.path());
+    let fence = running(&store, 1, spec(1)).await;
+    store.release(fence, at(2)).await.unwrap();
+    drop(store);
+    database(home.path())
+        .execute("UPDATE journal SET body = '{}' WHERE seq = 1", [])
+        .unwrap();
+
+    let store = open(home.path());
+    let claimed = store.claim(claiming(3)).await.unwrap();
+    assert_eq!(
+        claimed[0].entries.as_ref().unwrap_err(),
+        &format!(
+            "the journal of run {} is damaged at entry 1: it does not fit its hash",
+            run(1)
+        )
+    );
+    let fence = claimed[0].fence;
+    store
+        .append(appending(fence, 4, vec![note("damaged")]))
+        .await
+        .unwrap();
+    store.finish(finishing(fence, 5, failed())).await.unwrap();
+    assert_eq!(state(&store, 1).await, "failed - not_required");
+    // What was written after the damage is linked as ever.
+    assert_eq!(store.read(run(1), Seq(3)).await.unwrap().len(), 4 - 1);
+}

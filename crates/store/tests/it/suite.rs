@@ -1,0 +1,1333 @@
+//! What every store does. Each case gets an empty store; afterwards the store is verified.
+
+use sortie_core::*;
+
+use crate::support::*;
+
+pub(crate) async fn admission_writes_run_edge_and_first_event(store: &dyn Store) {
+    let first = admit(store, 1, spec(1)).await;
+    assert_eq!(first, Admission::Admitted { queue_position: 1 });
+    let second = admit(store, 2, spec(2)).await;
+    assert_eq!(second, Admission::Admitted { queue_position: 2 });
+
+    let record = store.get(run(2)).await.unwrap();
+    assert_eq!(record.queue_position, Some(2));
+    assert_eq!(record.status, Status::Pending);
+    assert_eq!(record.delivery, Delivery::NotRequired);
+    assert_eq!(record.child_session, SessionKey::of_child(run(2), "task 2"));
+    assert_eq!((record.head, record.created_at), (Seq(1), at(2)));
+    let entries = store.read(run(2), Seq(0)).await.unwrap();
+    let [entry] = entries.as_slice() else {
+        panic!("one entry, got {entries:?}");
+    };
+    assert_eq!(
+        entry.event,
+        Event::Admitted {
+            spec: Box::new(spec(2))
+        }
+    );
+
+    running(store, 3, spec(3)).await;
+    admit(store, 4, child(4, 3, 3)).await;
+    assert_eq!(state(store, 4).await, "pending slot pending");
+}
+
+pub(crate) async fn the_same_call_gets_the_same_child(store: &dyn Store) {
+    running(store, 1, spec(1)).await;
+    admit(store, 2, child(2, 1, 1)).await;
+    let again = RunSpec {
+        parent: child(2, 1, 1).parent,
+        ..child(3, 1, 1)
+    };
+    assert_eq!(
+        admit(store, 3, again).await,
+        Admission::Existing { run: run(2) }
+    );
+    assert_eq!(
+        admit(store, 1, spec(1)).await,
+        Admission::Existing { run: run(1) }
+    );
+    assert_eq!(store.stats(ListFilter::default()).await.unwrap().total, 2);
+}
+
+pub(crate) async fn admission_refuses_over_caps_and_for_ending_parents(store: &dyn Store) {
+    let parent = running(store, 1, spec(1)).await;
+    let caps = AdmissionCaps {
+        max_children_per_tree: 2,
+        max_depth: 1,
+    };
+    let ask = async |number, spec| {
+        let admit = Admit {
+            caps,
+            ..asking(number, spec, 0)
+        };
+        store.admit(admit).await.unwrap()
+    };
+    let refused = |refusal| Admission::Refused(refusal);
+    assert_eq!(
+        ask(2, child(2, 1, 1)).await,
+        Admission::Admitted { queue_position: 1 }
+    );
+    assert_eq!(
+        ask(3, child(3, 2, 1)).await,
+        refused(Refusal::TooDeep { max: 1 })
+    );
+    ask(4, child(4, 1, 1)).await;
+    assert_eq!(
+        ask(5, child(5, 1, 1)).await,
+        refused(Refusal::TreeFull { max: 2 })
+    );
+    // A root has no tree to fill.
+    assert_eq!(
+        ask(6, spec(6)).await,
+        Admission::Admitted { queue_position: 1 }
+    );
+
+    store.cancel(run(1), by_person(), at(9)).await.unwrap();
+    assert_eq!(ask(7, child(7, 1, 1)).await, refused(Refusal::ParentEnding));
+    store
+        .finish(finishing(parent, 9, completed("done")))
+        .await
+        .unwrap();
+    assert_eq!(ask(8, child(8, 1, 1)).await, refused(Refusal::ParentEnding));
+    assert_eq!(store.stats(ListFilter::default()).await.unwrap().total, 4);
+}
+
+pub(crate) async fn admission_checks_the_parents_fence(store: &dyn Store) {
+    let old = running(store, 1, spec(1)).await;
+    store.release(old, at(1)).await.unwrap();
+    let new = claim_all(store, 2).await[0];
+    let with = |fence| Admit {
+        parent_fence: Some(fence),
+        ..asking(2, child(2, 1, 1), 3)
+    };
+    assert_fenced(store.admit(with(old)).await);
+    assert!(store.get(run(2)).await.is_err());
+    assert_eq!(
+        store.admit(with(new)).await.unwrap(),
+        Admission::Admitted { queue_position: 1 }
+    );
+}
+
+pub(crate) async fn claim_leases_and_journals(store: &dyn Store) {
+    let timed = RunSpec {
+        limits: Limits {
+            timeout_ms: Some(5_000),
+            ..spec(1).limits
+        },
+        ..spec(1)
+    };
+    admit(store, 1, timed).await;
+    let claimed = store.claim(claiming(10)).await.unwrap();
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].epoch(), Epoch(1));
+    assert_eq!(claimed[0].cancel, None);
+    let entries = claimed[0].entries.as_ref().unwrap();
+    assert_eq!(
+        entries.last().unwrap().event,
+        Event::Claimed {
+            epoch: Epoch(1),
+            recovered: false
+        }
+    );
+    assert_eq!(entries.len(), 2);
+    assert_eq!(state(store, 1).await, "running model not_required");
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(record.started_at, Some(at(10)));
+    assert_eq!(record.queue_position, None);
+    assert!(claim_all(store, 11).await.is_empty(), "claimed twice");
+
+    store.release(claimed[0].fence, at(20)).await.unwrap();
+    assert_eq!(state(store, 1).await, "running slot not_required");
+    let again = store.claim(claiming(30)).await.unwrap();
+    assert_eq!(again[0].epoch(), Epoch(2));
+    // The first claim is the start; the deadline does not move.
+    assert_eq!(store.get(run(1)).await.unwrap().started_at, Some(at(10)));
+    store.park(parking(again[0].fence, 31)).await.unwrap();
+    assert_eq!(store.next_due().await.unwrap(), Some(at(5_010)));
+}
+
+pub(crate) async fn claim_respects_lane_limits(store: &dyn Store) {
+    for number in 1..=4 {
+        admit(store, number, spec(number)).await;
+        admit(store, 10 + number, background(10 + number)).await;
+    }
+    let mut limits = claiming(100);
+    limits.lanes[0].max_concurrent = 1;
+    limits.lanes[1].max_concurrent = 3;
+    let mut claimed = async || {
+        let claimed = store.claim(limits.clone()).await.unwrap();
+        limits.at = limits.at.plus_ms(1);
+        claimed
+    };
+    let first = claimed().await;
+    let fences: Vec<_> = first.iter().map(|claimed| claimed.fence).collect();
+    assert_eq!(of_fences(&fences), [1, 11, 12, 13]);
+    assert!(claimed().await.is_empty());
+    store
+        .finish(finishing(fences[2], 101, completed("done")))
+        .await
+        .unwrap();
+    assert_eq!(claimed().await[0].fence.run, run(14));
+    assert!(claimed().await.is_empty());
+}
+
+pub(crate) async fn claim_respects_parent_and_tree_caps_without_starving_others(store: &dyn Store) {
+    running(store, 1, spec(1)).await;
+    running(store, 2, spec(2)).await;
+    // Five children of 1, then grandchildren under 11, then two children of 2.
+    for number in 11..=15 {
+        admit(store, number, child(number, 1, 1)).await;
+    }
+    admit(store, 16, child(16, 11, 1)).await;
+    admit(store, 17, child(17, 11, 1)).await;
+    admit(store, 21, child(21, 2, 2)).await;
+    admit(store, 22, child(22, 2, 2)).await;
+    let claim = Claim {
+        per_parent: 2,
+        per_tree: 3,
+        ..claiming(100)
+    };
+    let claimed = store.claim(claim.clone()).await.unwrap();
+    let fences: Vec<_> = claimed.iter().map(|claimed| claimed.fence).collect();
+    // Two of parent 1, one of parent 11 fills the tree, and tree 2 is not held up.
+    assert_eq!(of_fences(&fences), [11, 12, 16, 21, 22]);
+    assert!(store.claim(claim.clone()).await.unwrap().is_empty());
+
+    store
+        .finish(finishing(fences[1], 101, completed("done")))
+        .await
+        .unwrap();
+    let next = store.claim(claim).await.unwrap();
+    assert_eq!(next.len(), 1);
+    assert_eq!(next[0].fence.run, run(13));
+}
+
+pub(crate) async fn priority_is_worth_a_minute_of_waiting(store: &dyn Store) {
+    let cases = [
+        // (run, priority, admitted at): claimed in the order of at - weight.
+        (1, Priority::Low, 0),
+        (2, Priority::Normal, 30_000),
+        (3, Priority::High, 59_000),
+        (4, Priority::Normal, 61_000),
+        (5, Priority::High, 121_000),
+        (6, Priority::Low, 500),
+    ];
+    for (number, priority, millis) in cases {
+        let spec = RunSpec {
+            priority,
+            ..spec(number)
+        };
+        store.admit(asking(number, spec, millis)).await.unwrap();
+    }
+    let mut places = Vec::new();
+    for (number, ..) in cases {
+        places.push(
+            store
+                .get(run(number))
+                .await
+                .unwrap()
+                .queue_position
+                .unwrap(),
+        );
+    }
+    assert_eq!(places, [3, 2, 1, 5, 6, 4]);
+    let listed = store.list(ListFilter::default()).await.unwrap();
+    let listed: Vec<_> = listed
+        .iter()
+        .rev()
+        .map(|one| one.queue_position.unwrap())
+        .collect();
+    assert_eq!(listed, places);
+    assert_eq!(
+        of_fences(&claim_all(store, 200_000).await),
+        [3, 2, 1, 6, 4, 5]
+    );
+}
+
+pub(crate) async fn a_woken_run_keeps_its_place(store: &dyn Store) {
+    let first = running(store, 1, spec(1)).await;
+    assert!(store.park(parking(first, 5)).await.unwrap());
+    assert_eq!(state(store, 1).await, "running children not_required");
+    admit(store, 2, spec(2)).await;
+    store.send(run(1), steer("wake"), at(6)).await.unwrap();
+    assert_eq!(state(store, 1).await, "running slot not_required");
+    assert_eq!(store.get(run(1)).await.unwrap().queue_position, Some(1));
+    assert_eq!(of_fences(&claim_all(store, 7).await), [1, 2]);
+}
+
+pub(crate) async fn a_released_run_keeps_its_place(store: &dyn Store) {
+    let first = running(store, 1, spec(1)).await;
+    admit(store, 2, spec(2)).await;
+    store.release(first, at(5)).await.unwrap();
+    let claimed = store.claim(claiming(7)).await.unwrap();
+    assert_eq!(claimed[0].fence.run, run(1));
+    let last = claimed[0].entries.as_ref().unwrap().last().unwrap().clone();
+    assert_eq!(
+        last.event,
+        Event::Claimed {
+            epoch: Epoch(2),
+            recovered: false
+        }
+    );
+}
+
+pub(crate) async fn append_stores_events_summary_and_blobs(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    let bytes = vec![0, 159, 146, 150];
+    let id = BlobId::of(&bytes);
+    let append = Append {
+        blobs: vec![
+            Blob {
+                id: id.clone(),
+                bytes: bytes.clone(),
+            };
+            2
+        ],
+        ..appending(fence, 5, vec![note("a"), note("b")])
+    };
+    let appended = store.append(append).await.unwrap();
+    assert_eq!(
+        appended,
+        Appended {
+            head: Seq(4),
+            inbox_waiting: false,
+            cancel: None
+        }
+    );
+    assert_eq!(store.blob(run(1), &id).await.unwrap(), Some(bytes));
+    assert_eq!(store.blob(run(2), &id).await.unwrap(), None);
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(record.summary, summary(5));
+    assert_eq!(record.head, Seq(4));
+    let tail = store.read(run(1), Seq(3)).await.unwrap();
+    assert_eq!(tail.len(), 1);
+    assert_eq!(
+        (tail[0].seq, tail[0].at, tail[0].epoch, &tail[0].event),
+        (Seq(4), at(5), fence.epoch, &note("b"))
+    );
+    assert!(store.read(run(1), Seq(4)).await.unwrap().is_empty());
+
+    store.send(run(1), steer("look"), at(6)).await.unwrap();
+    store.cancel(run(1), by_person(), at(6)).await.unwrap();
+    let appended = store.append(appending(fence, 7, vec![])).await.unwrap();
+    assert_eq!(
+        appended,
+        Appended {
+            head: Seq(4),
+            inbox_waiting: true,
+            cancel: Some(by_person())
+        }
+    );
+}
+
+pub(crate) async fn progress_never_goes_back(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    for (given, kept) in [(30, 30), (10, 30), (35, 35)] {
+        let append = Append {
+            summary: summary(given),
+            ..appending(fence, 5, vec![])
+        };
+        store.append(append).await.unwrap();
+        assert_eq!(store.get(run(1)).await.unwrap().summary.progress, kept);
+    }
+    store.finish(finishing(fence, 6, failed())).await.unwrap();
+    assert_eq!(store.get(run(1)).await.unwrap().summary.progress, 40);
+}
+
+pub(crate) async fn old_fences_are_refused_everywhere(store: &dyn Store) {
+    let old = running(store, 1, spec(1)).await;
+    store
+        .recover(recovering(RecoverScope::All, 5))
+        .await
+        .unwrap();
+    let before = store.get(run(1)).await.unwrap();
+    check_refused(store, old).await;
+    let new = claim_all(store, 6).await[0];
+    assert!(new.epoch > old.epoch);
+    check_refused(store, old).await;
+    store
+        .finish(finishing(new, 7, completed("done")))
+        .await
+        .unwrap();
+    check_refused(store, old).await;
+    check_refused(store, new).await;
+    let after = store.get(run(1)).await.unwrap();
+    // Claim, last words and the end: nothing of the refused writes is there.
+    assert_eq!(after.head.0, before.head.0 + 3);
+    assert_eq!(after.outcome, Some(completed("done")));
+}
+
+async fn check_refused(store: &dyn Store, fence: Fence) {
+    assert_fenced(store.append(appending(fence, 9, vec![note("late")])).await);
+    assert_fenced(store.take_inbox(fence, at(9)).await);
+    assert_fenced(store.park(parking(fence, 9)).await);
+    assert_fenced(store.finish(finishing(fence, 9, failed())).await);
+    assert_fenced(store.release(fence, at(9)).await);
+    let beat = Heartbeat {
+        fences: vec![fence],
+        lease_until: at(99_000),
+    };
+    let report = store.heartbeat(beat).await.unwrap();
+    assert_eq!(report.lost, [fence.run]);
+}
+
+pub(crate) async fn inbox_moves_into_the_journal_once(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    assert_eq!(store.take_inbox(fence, at(4)).await.unwrap(), None);
+    for text in ["one", "two"] {
+        store.send(run(1), steer(text), at(5)).await.unwrap();
+    }
+    let entry = store.take_inbox(fence, at(6)).await.unwrap().unwrap();
+    assert_eq!(
+        entry.event,
+        Event::InboxTaken {
+            items: vec![steer("one"), steer("two")]
+        }
+    );
+    assert_eq!((entry.seq, entry.at), (Seq(3), at(6)));
+    assert_eq!(
+        store.read(run(1), Seq(2)).await.unwrap(),
+        std::slice::from_ref(&entry)
+    );
+    assert_eq!(store.take_inbox(fence, at(7)).await.unwrap(), None);
+    assert!(store.park(parking(fence, 8)).await.unwrap());
+}
+
+pub(crate) async fn a_full_inbox_is_taken_in_portions(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    for number in 0..300 {
+        store
+            .send(run(1), steer(&number.to_string()), at(5))
+            .await
+            .unwrap();
+    }
+    let mut taken = Vec::new();
+    while let Some(entry) = store.take_inbox(fence, at(6)).await.unwrap() {
+        let Event::InboxTaken { items } = entry.event else {
+            panic!("another event");
+        };
+        taken.push(items.len());
+    }
+    assert_eq!(taken, [256, 44]);
+}
+
+pub(crate) async fn park_is_refused_when_there_is_a_reason_to_go_on(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    store.send(run(1), steer("wait"), at(5)).await.unwrap();
+    assert!(!store.park(parking(fence, 6)).await.unwrap());
+    store.take_inbox(fence, at(6)).await.unwrap();
+    store.cancel(run(1), by_person(), at(7)).await.unwrap();
+    assert!(!store.park(parking(fence, 8)).await.unwrap());
+    assert_eq!(state(store, 1).await, "running model not_required");
+}
+
+pub(crate) async fn heartbeat_tells_lost_cancelled_and_waiting(store: &dyn Store) {
+    for number in 1..=4 {
+        admit(store, number, spec(number)).await;
+    }
+    let fences = claim_all(store, 10).await;
+    store.cancel(run(1), by_person(), at(11)).await.unwrap();
+    store.send(run(2), steer("hear"), at(11)).await.unwrap();
+    store
+        .finish(finishing(fences[2], 11, completed("done")))
+        .await
+        .unwrap();
+    let beat = Heartbeat {
+        fences: fences.clone(),
+        lease_until: at(50_000),
+    };
+    let report = store.heartbeat(beat).await.unwrap();
+    assert_eq!(
+        report,
+        HeartbeatReport {
+            lost: vec![run(3)],
+            cancelled: vec![(run(1), by_person())],
+            inbox_waiting: vec![run(2)],
+        }
+    );
+    let expired = recovering(RecoverScope::Expired, 10 + LEASE_MS + 1);
+    assert_eq!(
+        store.recover(expired).await.unwrap(),
+        RecoverReport::default()
+    );
+}
+
+pub(crate) async fn finish_ends_and_announces(store: &dyn Store) {
+    let parent = running(store, 1, spec(1)).await;
+    let fence = running(store, 2, child(2, 1, 1)).await;
+    let report = store
+        .finish(finishing(fence, 500, completed("found it")))
+        .await
+        .unwrap();
+    assert_eq!(of_ended(&report.ended), [2]);
+    assert_eq!(report.ended[0].outcome, completed("found it"));
+    assert_eq!(report.ended[0].root, run(1));
+    assert_eq!(state(store, 2).await, "completed - pending");
+    assert_eq!(
+        story(store, 2).await,
+        "admitted claimed model_failed finished"
+    );
+    let record = store.get(run(2)).await.unwrap();
+    assert_eq!(record.summary.progress, 100);
+    assert_eq!(record.ended_at, Some(at(500)));
+    assert_eq!(record.head, report.ended[0].head);
+
+    let delivered = store.deliver(at(500)).await.unwrap();
+    let [delivered] = delivered.as_slice() else {
+        panic!("one delivery, got {delivered:?}");
+    };
+    assert!(delivered.accepted);
+    assert_eq!(delivered.parent, run(1));
+    let announcement = &delivered.announcement;
+    assert_eq!(announcement.outcome, completed("found it"));
+    assert_eq!(announcement.call, Some(CallId::new(2, 0)));
+    assert_eq!((announcement.tool_calls, announcement.elapsed_ms), (3, 498));
+    assert_eq!(announcement.usage.input_tokens, Some(7));
+    let entry = store.take_inbox(parent, at(501)).await.unwrap().unwrap();
+    assert_eq!(
+        entry.event,
+        Event::InboxTaken {
+            items: vec![InboxItem::Announcement(Box::new(announcement.clone()))]
+        }
+    );
+
+    store
+        .finish(finishing(parent, 502, failed()))
+        .await
+        .unwrap();
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(record.reason(), Some(Reason::Error));
+    assert_eq!(record.delivery, Delivery::NotRequired);
+}
+
+pub(crate) async fn delivery_happens_exactly_once(store: &dyn Store) {
+    let parent = running(store, 1, spec(1)).await;
+    let fence = running(store, 2, child(2, 1, 1)).await;
+    assert!(store.park(parking(parent, 10)).await.unwrap());
+    store
+        .finish(finishing(fence, 20, completed("done")))
+        .await
+        .unwrap();
+    // Durable before it is delivered, and not before its time.
+    assert!(store.deliver(at(19)).await.unwrap().is_empty());
+    assert_eq!(store.next_due().await.unwrap(), Some(at(20)));
+    assert_eq!(store.deliver(at(20)).await.unwrap().len(), 1);
+    assert!(store.deliver(at(21)).await.unwrap().is_empty());
+    assert_eq!(state(store, 2).await, "completed - delivered");
+    assert_eq!(state(store, 1).await, "running slot not_required");
+
+    let claimed = claim_all(store, 30).await;
+    let entry = store.take_inbox(claimed[0], at(31)).await.unwrap().unwrap();
+    let Event::InboxTaken { items } = entry.event else {
+        panic!("another event");
+    };
+    assert_eq!(items.len(), 1);
+    assert_eq!(store.take_inbox(claimed[0], at(32)).await.unwrap(), None);
+}
+
+/// A finished child whose parent ended before the delivery.
+async fn blocked(store: &dyn Store) {
+    let parent = running(store, 1, spec(1)).await;
+    let fence = running(store, 2, child(2, 1, 1)).await;
+    store
+        .finish(finishing(fence, 20, completed("late")))
+        .await
+        .unwrap();
+    store
+        .finish(finishing(parent, 21, completed("gone")))
+        .await
+        .unwrap();
+    let delivered = store.deliver(at(22)).await.unwrap();
+    assert_eq!(delivered.len(), 1);
+    assert!(!delivered[0].accepted);
+}
+
+pub(crate) async fn delivery_to_an_ended_parent_is_blocked_and_visible(store: &dyn Store) {
+    blocked(store).await;
+    let record = store.get(run(2)).await.unwrap();
+    assert_eq!(record.delivery, Delivery::Blocked);
+    assert_eq!(
+        record.delivery_error.as_deref(),
+        Some("its parent had already ended")
+    );
+    assert!(store.deliver(at(30)).await.unwrap().is_empty());
+}
+
+pub(crate) async fn a_blocked_delivery_can_be_tried_again_or_dismissed(store: &dyn Store) {
+    blocked(store).await;
+    store.unblock(run(2), Unblock::Retry, at(40)).await.unwrap();
+    assert_eq!(state(store, 2).await, "completed - pending");
+    assert_eq!(store.next_due().await.unwrap(), Some(at(40)));
+    assert_eq!(store.deliver(at(40)).await.unwrap().len(), 1);
+    assert_eq!(state(store, 2).await, "completed - blocked");
+    store
+        .unblock(run(2), Unblock::Dismiss, at(41))
+        .await
+        .unwrap();
+    assert_eq!(state(store, 2).await, "completed - not_required");
+    assert!(store.deliver(at(50)).await.unwrap().is_empty());
+    let again = store.unblock(run(2), Unblock::Retry, at(51)).await;
+    assert!(matches!(again, Err(StoreError::WrongState { .. })));
+}
+
+pub(crate) async fn outside_deliveries_are_settled(store: &dyn Store) {
+    let reporting = RunSpec {
+        report_to: vec![sink("a.jsonl")],
+        ..spec(1)
+    };
+    let fence = running(store, 1, reporting).await;
+    store
+        .finish(finishing(fence, 20, completed("done")))
+        .await
+        .unwrap();
+    assert_eq!(state(store, 1).await, "completed - pending");
+    assert!(store.deliver(at(20)).await.unwrap().is_empty());
+    let due = store.due_outside(at(20)).await.unwrap();
+    assert_eq!(due.len(), 1);
+    assert_eq!((&due[0].sink, due[0].attempts), (&sink("a.jsonl"), 0));
+    assert_eq!(due[0].announcement.child, run(1));
+
+    let later = Settlement::Retry {
+        at: at(500),
+        error: "busy".to_owned(),
+    };
+    store.settle(due[0].id, later, at(21)).await.unwrap();
+    assert!(store.due_outside(at(499)).await.unwrap().is_empty());
+    assert_eq!(store.next_due().await.unwrap(), Some(at(500)));
+    let due = store.due_outside(at(500)).await.unwrap();
+    assert_eq!(due[0].attempts, 1);
+
+    let given_up = Settlement::Blocked {
+        error: "no such folder".to_owned(),
+    };
+    store.settle(due[0].id, given_up, at(501)).await.unwrap();
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(record.delivery, Delivery::Blocked);
+    assert_eq!(record.delivery_error.as_deref(), Some("no such folder"));
+    store
+        .unblock(run(1), Unblock::Retry, at(502))
+        .await
+        .unwrap();
+    store
+        .settle(due[0].id, Settlement::Delivered, at(503))
+        .await
+        .unwrap();
+    assert_eq!(state(store, 1).await, "completed - delivered");
+    // A late word about a settled delivery changes nothing.
+    let late = Settlement::Blocked {
+        error: "late".to_owned(),
+    };
+    store.settle(due[0].id, late, at(504)).await.unwrap();
+    assert_eq!(state(store, 1).await, "completed - delivered");
+}
+
+pub(crate) async fn several_deliveries_are_one_state(store: &dyn Store) {
+    running(store, 1, spec(1)).await;
+    let reporting = RunSpec {
+        report_to: vec![sink("a"), sink("b")],
+        ..child(2, 1, 1)
+    };
+    let fence = running(store, 2, reporting).await;
+    store
+        .finish(finishing(fence, 20, completed("done")))
+        .await
+        .unwrap();
+    assert_eq!(store.deliver(at(20)).await.unwrap().len(), 1);
+    assert_eq!(state(store, 2).await, "completed - pending");
+    let due = store.due_outside(at(20)).await.unwrap();
+    assert_eq!(due.len(), 2);
+    store
+        .settle(due[0].id, Settlement::Delivered, at(21))
+        .await
+        .unwrap();
+    assert_eq!(state(store, 2).await, "completed - pending");
+    let blocked = Settlement::Blocked {
+        error: "full".to_owned(),
+    };
+    store.settle(due[1].id, blocked, at(22)).await.unwrap();
+    assert_eq!(state(store, 2).await, "completed - blocked");
+    store
+        .unblock(run(2), Unblock::Dismiss, at(23))
+        .await
+        .unwrap();
+    assert_eq!(state(store, 2).await, "completed - delivered");
+}
+
+pub(crate) async fn cancel_ends_queued_and_parked_and_signals_leased(store: &dyn Store) {
+    let leased = running(store, 1, spec(1)).await;
+    let parked = running(store, 2, spec(2)).await;
+    store
+        .append(appending(parked, 3, vec![note("thinking")]))
+        .await
+        .unwrap();
+    store.park(parking(parked, 4)).await.unwrap();
+    admit(store, 3, spec(3)).await;
+    for (number, ended, signalled) in [
+        (1, vec![], vec![1]),
+        (2, vec![2], vec![]),
+        (3, vec![3], vec![]),
+    ] {
+        let report = store
+            .cancel(run(number), by_person(), at(10))
+            .await
+            .unwrap();
+        assert_eq!(of_ended(&report.ended), ended);
+        assert_eq!(numbers(report.signalled), signalled);
+        assert_eq!(report.already_ended, None);
+    }
+    let record = store.get(run(2)).await.unwrap();
+    assert_eq!(
+        record.outcome,
+        Some(Outcome::Cancelled {
+            cancellation: by_person(),
+            partial: Some("so far".to_owned())
+        })
+    );
+    assert_eq!(story(store, 3).await, "admitted finished");
+    assert_eq!(state(store, 3).await, "cancelled - not_required");
+    assert_fenced(store.append(appending(parked, 11, vec![])).await);
+
+    assert!(store.get(run(1)).await.unwrap().cancel_requested);
+    // The first word stands.
+    let other = Cancellation {
+        by: CancelledBy::Parent,
+        reason: "again".to_owned(),
+    };
+    store.cancel(run(1), other, at(12)).await.unwrap();
+    let appended = store.append(appending(leased, 13, vec![])).await.unwrap();
+    assert_eq!(appended.cancel, Some(by_person()));
+    assert!(claim_all(store, 20).await.is_empty());
+}
+
+pub(crate) async fn cancel_reaches_every_level(store: &dyn Store) {
+    // 1 leased, 2 leased, 3 parked below 2, 4 queued below 3, 5 ended below 1, 6 queued below 5.
+    running(store, 1, spec(1)).await;
+    running(store, 2, child(2, 1, 1)).await;
+    let third = running(store, 3, child(3, 2, 1)).await;
+    store.park(parking(third, 3)).await.unwrap();
+    let fifth = running(store, 5, child(5, 1, 1)).await;
+    let silent = RunSpec {
+        announce: Announce::Silent,
+        ..child(6, 5, 1)
+    };
+    admit(store, 6, silent).await;
+    store
+        .finish(finishing(fifth, 6, completed("done")))
+        .await
+        .unwrap();
+    admit(store, 4, child(4, 3, 1)).await;
+    admit(store, 9, spec(9)).await;
+
+    let report = store.cancel(run(1), by_person(), at(20)).await.unwrap();
+    let mut ended = of_ended(&report.ended);
+    ended.sort_unstable();
+    assert_eq!(ended, [3, 4, 6]);
+    assert_eq!(numbers(report.signalled), [1, 2]);
+    for (number, expected) in [
+        (3, "cancelled - not_required"),
+        (4, "cancelled - not_required"),
+        (6, "cancelled - not_required"),
+        (9, "pending slot not_required"),
+    ] {
+        assert_eq!(state(store, number).await, expected, "run {number}");
+    }
+    let why = store.get(run(4)).await.unwrap().outcome.unwrap();
+    assert_eq!(
+        why.error().unwrap(),
+        "cancelled by the end of its parent: enough"
+    );
+}
+
+pub(crate) async fn cancel_of_an_ended_run_changes_nothing(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    store
+        .finish(finishing(fence, 5, completed("done")))
+        .await
+        .unwrap();
+    let before = store.get(run(1)).await.unwrap();
+    let report = store.cancel(run(1), by_person(), at(9)).await.unwrap();
+    assert_eq!(
+        report,
+        CancelReport {
+            already_ended: Some(Status::Completed),
+            ..CancelReport::default()
+        }
+    );
+    assert_eq!(store.get(run(1)).await.unwrap(), before);
+    let missing = store.cancel(run(7), by_person(), at(9)).await;
+    assert!(matches!(missing, Err(StoreError::NotFound(_))));
+}
+
+pub(crate) async fn a_cancelled_child_still_tells_its_parent(store: &dyn Store) {
+    let parent = running(store, 1, spec(1)).await;
+    admit(store, 2, child(2, 1, 1)).await;
+    admit(store, 3, child(3, 2, 1)).await;
+    store.park(parking(parent, 4)).await.unwrap();
+    let report = store.cancel(run(2), by_person(), at(5)).await.unwrap();
+    assert_eq!(of_ended(&report.ended), [2, 3]);
+    let delivered = store.deliver(at(5)).await.unwrap();
+    let children: Vec<_> = delivered.iter().map(|one| one.announcement.child).collect();
+    assert_eq!(numbers(children), [2]);
+    assert_eq!(state(store, 1).await, "running slot not_required");
+    assert_eq!(state(store, 2).await, "cancelled - delivered");
+    assert_eq!(state(store, 3).await, "cancelled - not_required");
+}
+
+pub(crate) async fn the_end_of_a_parent_ends_its_children(store: &dyn Store) {
+    let parent = running(store, 1, spec(1)).await;
+    running(store, 2, child(2, 1, 1)).await;
+    let reporting = RunSpec {
+        report_to: vec![sink("a")],
+        ..child(3, 1, 1)
+    };
+    admit(store, 3, reporting).await;
+    admit(store, 4, child(4, 3, 1)).await;
+    let report = store
+        .finish(finishing(parent, 10, completed("enough")))
+        .await
+        .unwrap();
+    assert_eq!(of_ended(&report.ended), [1, 3, 4]);
+    assert_eq!(numbers(report.signalled), [2]);
+    let record = store.get(run(4)).await.unwrap();
+    assert_eq!(
+        record.outcome.unwrap().error().unwrap(),
+        "cancelled by the end of its parent: the run that asked for it is completed"
+    );
+    // Only the sink is owed something.
+    assert_eq!(state(store, 3).await, "cancelled - pending");
+    assert_eq!(state(store, 4).await, "cancelled - not_required");
+    assert!(store.deliver(at(11)).await.unwrap().is_empty());
+    assert_eq!(store.due_outside(at(11)).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn a_completed_parent_leaves_silent_children_alone(store: &dyn Store) {
+    let silent = |number| RunSpec {
+        announce: Announce::Silent,
+        ..child(number, 1, 1)
+    };
+    let parent = running(store, 1, spec(1)).await;
+    let fence = running(store, 2, silent(2)).await;
+    admit(store, 3, silent(3)).await;
+    admit(store, 4, child(4, 3, 1)).await;
+    let report = store
+        .finish(finishing(parent, 10, completed("enough")))
+        .await
+        .unwrap();
+    assert_eq!(of_ended(&report.ended), [1]);
+    assert!(report.signalled.is_empty());
+    assert_eq!(state(store, 4).await, "pending slot pending");
+    store
+        .finish(finishing(fence, 11, completed("quietly")))
+        .await
+        .unwrap();
+    assert_eq!(state(store, 2).await, "completed - not_required");
+
+    // A parent that fails takes them along.
+    let parent = running(store, 5, spec(5)).await;
+    let silent = RunSpec {
+        announce: Announce::Silent,
+        ..child(6, 5, 5)
+    };
+    admit(store, 6, silent).await;
+    let report = store.finish(finishing(parent, 12, failed())).await.unwrap();
+    assert_eq!(of_ended(&report.ended), [5, 6]);
+}
+
+pub(crate) async fn a_signalled_child_owes_nothing(store: &dyn Store) {
+    running(store, 1, spec(1)).await;
+    let fence = running(store, 2, child(2, 1, 1)).await;
+    store.cancel(run(2), by_person(), at(9)).await.unwrap();
+    store.cancel(run(1), by_person(), at(10)).await.unwrap();
+    // The parent has not ended yet, but nobody waits for the child any more.
+    let appended = store.append(appending(fence, 11, vec![])).await.unwrap();
+    assert_eq!(appended.cancel.unwrap().by, CancelledBy::ParentEnded);
+    store
+        .finish(finishing(fence, 12, completed("raced")))
+        .await
+        .unwrap();
+    assert_eq!(state(store, 2).await, "completed - not_required");
+}
+
+pub(crate) async fn recover_requeues_and_marks_the_next_claim(store: &dyn Store) {
+    running(store, 1, spec(1)).await;
+    admit(store, 2, spec(2)).await;
+    let reporting = RunSpec {
+        report_to: vec![sink("a")],
+        ..spec(3)
+    };
+    admit(store, 3, reporting).await;
+    store.cancel(run(3), by_person(), at(4)).await.unwrap();
+    let report = store
+        .recover(recovering(RecoverScope::All, 10))
+        .await
+        .unwrap();
+    assert_eq!(
+        report,
+        RecoverReport {
+            resumed: vec![run(1)],
+            given_up: EndReport::default(),
+            queued: 1,
+            undelivered: 1,
+        }
+    );
+    assert_eq!(state(store, 1).await, "running slot not_required");
+    assert_eq!(store.get(run(1)).await.unwrap().crashes, 1);
+    let claimed = store.claim(claiming(11)).await.unwrap();
+    let last = |index: usize| {
+        let entries = claimed[index].entries.as_ref().unwrap();
+        entries.last().unwrap().event.clone()
+    };
+    assert_eq!(
+        (last(0), last(1)),
+        (
+            Event::Claimed {
+                epoch: Epoch(2),
+                recovered: true
+            },
+            Event::Claimed {
+                epoch: Epoch(1),
+                recovered: false
+            }
+        )
+    );
+}
+
+pub(crate) async fn recover_gives_up_without_progress(store: &dyn Store) {
+    let parent = running(store, 8, spec(8)).await;
+    store.park(parking(parent, 8)).await.unwrap();
+    admit(store, 1, child(1, 8, 8)).await;
+    for round in 0..5 {
+        let fence = claim_all(store, round).await[0];
+        if round == 1 {
+            // Progress once: the deaths from then on are counted anew.
+            store
+                .append(appending(fence, round, vec![note("step")]))
+                .await
+                .unwrap();
+        }
+        let report = store
+            .recover(recovering(RecoverScope::All, round))
+            .await
+            .unwrap();
+        let (resumed, given_up) = if round < 4 { (1, 0) } else { (0, 1) };
+        assert_eq!(report.resumed.len(), resumed, "round {round}");
+        assert_eq!(report.given_up.ended.len(), given_up, "round {round}");
+    }
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(record.reason(), Some(Reason::Interrupted));
+    assert_eq!(record.crashes, 5);
+    assert_eq!(
+        record.outcome.unwrap().error().unwrap(),
+        "the process died 5 times while it ran, the last 4 times without progress in between; \
+         it is not tried again"
+    );
+    // Its parent hears of it.
+    assert_eq!(store.deliver(at(60)).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn recover_gives_up_after_too_many_deaths(store: &dyn Store) {
+    admit(store, 1, spec(1)).await;
+    for round in 1..=6 {
+        let fence = claim_all(store, round).await[0];
+        store
+            .append(appending(fence, round, vec![note("step")]))
+            .await
+            .unwrap();
+        let report = store
+            .recover(recovering(RecoverScope::All, round))
+            .await
+            .unwrap();
+        assert_eq!(report.resumed.len(), usize::from(round <= 5), "{round}");
+    }
+    assert_eq!(state(store, 1).await, "failed - not_required");
+    assert_eq!(store.get(run(1)).await.unwrap().summary.progress, 5);
+}
+
+pub(crate) async fn recover_takes_only_expired_leases(store: &dyn Store) {
+    admit(store, 1, spec(1)).await;
+    admit(store, 2, spec(2)).await;
+    let fences = claim_all(store, 0).await;
+    let beat = Heartbeat {
+        fences: vec![fences[1]],
+        lease_until: at(90_000),
+    };
+    store.heartbeat(beat).await.unwrap();
+    assert_eq!(store.next_due().await.unwrap(), Some(at(LEASE_MS)));
+    for (now, resumed) in [
+        (LEASE_MS, vec![]),
+        (LEASE_MS + 1, vec![1]),
+        (80_000, vec![]),
+    ] {
+        let report = store
+            .recover(recovering(RecoverScope::Expired, now))
+            .await
+            .unwrap();
+        assert_eq!(numbers(report.resumed), resumed, "at {now}");
+        assert_eq!((report.queued, report.undelivered), (0, 0));
+    }
+}
+
+pub(crate) async fn recover_ends_cancelled_runs(store: &dyn Store) {
+    running(store, 1, spec(1)).await;
+    running(store, 2, child(2, 1, 1)).await;
+    running(store, 3, spec(3)).await;
+    store.cancel(run(1), by_person(), at(10)).await.unwrap();
+    let report = store
+        .recover(recovering(RecoverScope::All, 20))
+        .await
+        .unwrap();
+    assert_eq!(numbers(report.resumed), [3]);
+    assert_eq!(of_ended(&report.given_up.ended), [1, 2]);
+    assert!(report.given_up.signalled.is_empty());
+    assert_eq!(state(store, 1).await, "cancelled - not_required");
+    assert_eq!(state(store, 2).await, "cancelled - not_required");
+}
+
+pub(crate) async fn parked_runs_time_out(store: &dyn Store) {
+    let timed = RunSpec {
+        limits: Limits {
+            timeout_ms: Some(1_000),
+            ..spec(2).limits
+        },
+        ..child(2, 1, 1)
+    };
+    running(store, 1, spec(1)).await;
+    let fence = running(store, 2, timed).await;
+    admit(store, 3, child(3, 2, 1)).await;
+    store
+        .append(appending(fence, 5, vec![note("step")]))
+        .await
+        .unwrap();
+    store.park(parking(fence, 6)).await.unwrap();
+    assert_eq!(
+        store.expire_parked(at(1_001)).await.unwrap(),
+        EndReport::default()
+    );
+    let report = store.expire_parked(at(1_002)).await.unwrap();
+    assert_eq!(of_ended(&report.ended), [2, 3]);
+    assert_eq!(
+        report.ended[0].outcome,
+        Outcome::Timeout {
+            limit_ms: 1_000,
+            partial: Some("so far".to_owned())
+        }
+    );
+    assert_eq!(state(store, 2).await, "timeout - pending");
+    assert_eq!(
+        store.expire_parked(at(1_003)).await.unwrap(),
+        EndReport::default()
+    );
+}
+
+pub(crate) async fn messages_wake_and_ended_runs_refuse_them(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    store.park(parking(fence, 5)).await.unwrap();
+    // The same words twice are two messages.
+    for _ in 0..2 {
+        store.send(run(1), steer("hello"), at(6)).await.unwrap();
+    }
+    let fence = claim_all(store, 7).await[0];
+    let entry = store.take_inbox(fence, at(8)).await.unwrap().unwrap();
+    assert_eq!(
+        entry.event,
+        Event::InboxTaken {
+            items: vec![steer("hello"), steer("hello")]
+        }
+    );
+    store.send(run(1), steer("unread"), at(9)).await.unwrap();
+    store
+        .finish(finishing(fence, 10, completed("done")))
+        .await
+        .unwrap();
+    let late = store.send(run(1), steer("late"), at(11)).await;
+    assert_eq!(
+        late.unwrap_err().to_string(),
+        format!(
+            "task {} is completed: it has ended and takes no more messages",
+            run(1)
+        )
+    );
+    let nobody = store.send(run(9), steer("hello"), at(11)).await;
+    assert!(matches!(nobody, Err(StoreError::NotFound(_))));
+}
+
+pub(crate) async fn resolve_finds_by_prefix(store: &dyn Store) {
+    let first: RunId = "01901234-5678-7abc-8def-000000000001".parse().unwrap();
+    let second: RunId = "01901234-5678-7abc-9def-000000000002".parse().unwrap();
+    for (id, number) in [(first, 1), (second, 2)] {
+        let admit = Admit {
+            run: id,
+            ..asking(number, spec(number), 0)
+        };
+        store.admit(admit).await.unwrap();
+    }
+    for (typed, expected) in [
+        ("01901234-5678-7abc-8def-000000000001", Ok(first)),
+        ("01901234-5678-7abc-9", Ok(second)),
+        ("019012345678-7ABC8", Ok(first)),
+        (
+            "01901234",
+            Err("01901234 fits 2 tasks; type more of the id"),
+        ),
+        (
+            "0190123456787",
+            Err("0190123456787 fits 2 tasks; type more of the id"),
+        ),
+        ("01901235", Err("there is no task 01901235")),
+        ("01901234zz", Err("there is no task 01901234zz")),
+        (
+            "0190123",
+            Err("there is no task 0190123: at least 8 characters of its id are needed"),
+        ),
+        (
+            "",
+            Err("there is no task : at least 8 characters of its id are needed"),
+        ),
+        (
+            "01901234-5678-7abc-8def-0000000000011",
+            Err("there is no task 01901234-5678-7abc-8def-0000000000011"),
+        ),
+    ] {
+        let found = store
+            .resolve(typed)
+            .await
+            .map_err(|error| error.to_string());
+        assert_eq!(found, expected.map_err(str::to_owned), "{typed:?}");
+    }
+}
+
+pub(crate) async fn list_and_stats_filter(store: &dyn Store) {
+    let other: SessionKey = "web:1".parse().unwrap();
+    let elsewhere = RunSpec {
+        session: other.clone(),
+        ..spec(4)
+    };
+    let fence = running(store, 1, spec(1)).await;
+    running(store, 2, child(2, 1, 1)).await;
+    running(store, 3, child(3, 2, 1)).await;
+    admit(store, 4, elsewhere).await;
+    store
+        .finish(finishing(fence, 9, completed("done")))
+        .await
+        .unwrap();
+    store.archive(at(10), at(20)).await.unwrap();
+    let all = ListFilter::default;
+    for (filter, expected) in [
+        (all(), vec![4, 3, 2]),
+        (
+            ListFilter {
+                archived: true,
+                ..all()
+            },
+            vec![4, 3, 2, 1],
+        ),
+        (ListFilter { limit: 2, ..all() }, vec![4, 3]),
+        (
+            ListFilter {
+                session: Some(other),
+                ..all()
+            },
+            vec![4],
+        ),
+        (
+            ListFilter {
+                status: Some(Status::Running),
+                ..all()
+            },
+            vec![3, 2],
+        ),
+        (
+            ListFilter {
+                status: Some(Status::Completed),
+                ..all()
+            },
+            vec![],
+        ),
+        (
+            ListFilter {
+                parent: Some(run(2)),
+                ..all()
+            },
+            vec![3],
+        ),
+        (
+            ListFilter {
+                root: Some(run(1)),
+                status: Some(Status::Completed),
+                archived: true,
+                ..all()
+            },
+            vec![1],
+        ),
+    ] {
+        let listed = store.list(filter.clone()).await.unwrap();
+        let listed = numbers(listed.iter().map(|record| record.run_id));
+        assert_eq!(listed, expected, "{filter:?}");
+        if filter.limit == 0 {
+            let stats = store.stats(filter.clone()).await.unwrap();
+            assert_eq!(stats.total, expected.len() as u64, "{filter:?}");
+        }
+    }
+    let archived = ListFilter {
+        archived: true,
+        ..all()
+    };
+    assert_eq!(
+        store.stats(archived).await.unwrap(),
+        Stats {
+            total: 4,
+            pending: 1,
+            running: 2,
+            completed: 1,
+            ..Stats::default()
+        }
+    );
+}
+
+pub(crate) async fn next_due_is_the_earliest(store: &dyn Store) {
+    assert_eq!(store.next_due().await.unwrap(), None);
+    let timed = RunSpec {
+        limits: Limits {
+            timeout_ms: Some(2_000),
+            ..spec(1).limits
+        },
+        ..spec(1)
+    };
+    admit(store, 1, timed).await;
+    assert_eq!(store.next_due().await.unwrap(), None);
+    let fence = claim_all(store, 0).await[0];
+    assert_eq!(store.next_due().await.unwrap(), Some(at(LEASE_MS)));
+    store.park(parking(fence, 1)).await.unwrap();
+    assert_eq!(store.next_due().await.unwrap(), Some(at(2_000)));
+    let reporting = RunSpec {
+        report_to: vec![sink("a")],
+        ..spec(2)
+    };
+    admit(store, 2, reporting).await;
+    store.cancel(run(2), by_person(), at(700)).await.unwrap();
+    assert_eq!(store.next_due().await.unwrap(), Some(at(700)));
+}
+
+pub(crate) async fn archive_removes_transcripts_that_owe_nothing(store: &dyn Store) {
+    let passing = |number| RunSpec {
+        cleanup: Cleanup::Delete,
+        ..spec(number)
+    };
+    let owing = RunSpec {
+        report_to: vec![sink("a")],
+        ..passing(2)
+    };
+    let blob = Blob {
+        id: BlobId::of(b"long"),
+        bytes: b"long".to_vec(),
+    };
+    for (number, spec) in [(1, passing(1)), (2, owing), (3, spec(3)), (4, passing(4))] {
+        admit(store, number, spec).await;
+    }
+    for fence in claim_all(store, 5).await {
+        if fence.run != run(4) {
+            let finish = Finish {
+                blobs: vec![blob.clone()],
+                ..finishing(fence, 6, completed("done"))
+            };
+            store.finish(finish).await.unwrap();
+        }
+    }
+    assert_eq!(store.archive(at(0), at(10)).await.unwrap(), 1);
+    assert_eq!(story(store, 1).await, "");
+    assert_eq!(store.blob(run(1), &blob.id).await.unwrap(), None);
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(
+        (record.cleaned_at, record.archived_at),
+        (Some(at(10)), None)
+    );
+    assert_eq!(record.outcome, Some(completed("done")));
+    assert_ne!(story(store, 2).await, "");
+
+    // Old ones go too, but never one whose result is still on its way.
+    assert_eq!(store.archive(at(7), at(20)).await.unwrap(), 2);
+    assert_eq!(store.get(run(3)).await.unwrap().archived_at, Some(at(20)));
+    assert_ne!(story(store, 2).await, "");
+    let due = store.due_outside(at(20)).await.unwrap();
+    store
+        .settle(due[0].id, Settlement::Delivered, at(21))
+        .await
+        .unwrap();
+    assert_eq!(store.archive(at(0), at(30)).await.unwrap(), 1);
+    assert_eq!(store.get(run(2)).await.unwrap().cleaned_at, Some(at(30)));
+    sound(store).await;
+}
+
+pub(crate) async fn clean_up_removes_whole_trees(store: &dyn Store) {
+    // 1 with child 2 ended; 3 ended with a live silent child 4; 5 still owes; 6 ended too late.
+    let first = running(store, 1, spec(1)).await;
+    let second = running(store, 2, child(2, 1, 1)).await;
+    let third = running(store, 3, spec(3)).await;
+    let silent = RunSpec {
+        announce: Announce::Silent,
+        ..child(4, 3, 3)
+    };
+    admit(store, 4, silent).await;
+    let owing = RunSpec {
+        report_to: vec![sink("a")],
+        ..spec(5)
+    };
+    let fifth = running(store, 5, owing).await;
+    let sixth = running(store, 6, spec(6)).await;
+    for (fence, millis) in [(second, 10), (third, 10), (fifth, 10), (sixth, 100)] {
+        store
+            .finish(finishing(fence, millis, completed("done")))
+            .await
+            .unwrap();
+    }
+    store.deliver(at(10)).await.unwrap();
+    store
+        .finish(finishing(first, 11, completed("done")))
+        .await
+        .unwrap();
+    assert_eq!(store.clean_up(at(11)).await.unwrap(), 0);
+    assert_eq!(store.clean_up(at(50)).await.unwrap(), 2);
+    let left = store.list(ListFilter::default()).await.unwrap();
+    assert_eq!(
+        numbers(left.iter().map(|record| record.run_id)),
+        [6, 5, 4, 3]
+    );
+}
+
+pub(crate) async fn delete_removes_a_subtree_or_nothing(store: &dyn Store) {
+    let first = running(store, 1, spec(1)).await;
+    let second = running(store, 2, child(2, 1, 1)).await;
+    let message =
+        |number: u32, status: &str, what: &str| format!("task {} is {status}: {what}", run(number));
+    let refused = async |number| store.delete(run(number)).await.unwrap_err().to_string();
+    assert_eq!(
+        refused(1).await,
+        message(1, "running", "cancel it first, then delete it")
+    );
+    store
+        .finish(finishing(second, 5, completed("done")))
+        .await
+        .unwrap();
+    assert_eq!(
+        refused(2).await,
+        message(
+            2,
+            "completed",
+            "its result is still on its way; delete it when that is settled"
+        )
+    );
+    store.deliver(at(6)).await.unwrap();
+    store
+        .finish(finishing(first, 7, completed("done")))
+        .await
+        .unwrap();
+    admit(store, 3, spec(3)).await;
+    assert_eq!(store.delete(run(1)).await.unwrap(), 2);
+    for number in [1, 2] {
+        let gone = store.get(run(number)).await;
+        assert!(matches!(gone, Err(StoreError::NotFound(_))));
+    }
+    let report = store.verify().await.unwrap();
+    assert_eq!((report.runs, report.entries), (1, 1));
+}

@@ -1,0 +1,41 @@
+//! Lives through many seeds: `sortie-sim [COUNT] [FIRST]`.
+
+use std::process::ExitCode;
+
+use sortie_test_support::sim::simulate;
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_env_filter("sortie_runtime=error")
+        .without_time()
+        .init();
+    let mut numbers = std::env::args().skip(1).map(|word| word.parse::<u64>());
+    let (Ok(count), Ok(first)) = (
+        numbers.next().unwrap_or(Ok(10_000)),
+        numbers.next().unwrap_or(Ok(0)),
+    ) else {
+        eprintln!("usage: sortie-sim [COUNT] [FIRST SEED]");
+        return ExitCode::from(2);
+    };
+    let (mut runs, mut crashes, mut entries, mut interruptions) = (0, 0, 0, 0);
+    for seed in first..first + count {
+        match simulate(seed) {
+            Ok(report) => {
+                runs += report.runs;
+                crashes += report.crashes;
+                entries += report.entries;
+                interruptions += report.interruptions;
+            }
+            Err(broken) => {
+                eprintln!("{broken}\nagain: cargo xtask sim 1 {seed}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    println!(
+        "{count} seeds from {first}: {runs} runs, {entries} journal entries, {crashes} deaths of \
+         the process, {interruptions} calls told to verify first; nothing broken"
+    );
+    ExitCode::SUCCESS
+}

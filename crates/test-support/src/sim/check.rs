@@ -1,0 +1,350 @@
+//! What must always hold, looked at from outside when everything is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sha2::{Digest, Sha256};
+use sortie_agent::RunState;
+use sortie_core::{
+    Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _, JournalEntry,
+    ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
+};
+use sortie_runtime::Runtime;
+use sortie_store::InlineStore;
+
+use super::world::World;
+use super::{Report, TERMINAL};
+
+/// Dead runs hold no slots.
+pub(crate) async fn nothing_under_way(runtime: &Runtime) -> Result<(), String> {
+    let running = runtime.count().await.map_err(|error| error.to_string())?;
+    hold(running == 0, || format!("{running} runs still run"))
+}
+
+/// The runs that have not ended, for whoever has to find out why.
+pub(crate) async fn what_is_left(database: &InlineStore) -> String {
+    let records = database
+        .list(ListFilter::default())
+        .await
+        .unwrap_or_default();
+    let mut lines = Vec::new();
+    for record in records.iter().filter(|record| !record.status.is_terminal()) {
+        let events: Vec<&str> = database
+            .read(record.run_id, Seq(0))
+            .await
+            .unwrap_or_default()
+            .iter()
+            .map(|entry| entry.event.name())
+            .collect();
+        lines.push(format!("{record:?}\n    {}", events.join(" ")));
+    }
+    lines.join("\n")
+}
+
+/// Everything else.
+pub(crate) async fn everything(
+    database: &InlineStore,
+    world: &World,
+    roots: &[RunId],
+    crashes: u32,
+) -> Result<Report, String> {
+    let story = Story::read(database).await?;
+    story.no_root_is_lost(roots)?;
+    story.every_run_ended_once()?;
+    story.records_are_what_journals_say()?;
+    story.every_call_has_one_result()?;
+    story.children_are_admitted_once_and_within_caps()?;
+    story.results_arrive_exactly_once()?;
+    story.nobody_outlives_its_parent()?;
+    story.effects_happened_as_often_as_the_journal_says(world)?;
+    let verified = database.verify().await.map_err(|error| error.to_string())?;
+    hold(verified.problems.is_empty(), || {
+        verified.problems.join("; ")
+    })?;
+    let broken = world.broken();
+    hold(broken.is_empty(), || broken.join("; "))?;
+    Ok(story.report(crashes))
+}
+
+struct Story {
+    runs: BTreeMap<RunId, Life>,
+}
+
+struct Life {
+    record: RunRecord,
+    entries: Vec<JournalEntry>,
+    state: RunState,
+}
+
+impl Story {
+    async fn read(database: &InlineStore) -> Result<Self, String> {
+        let records = database
+            .list(ListFilter {
+                archived: true,
+                ..ListFilter::default()
+            })
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut runs = BTreeMap::new();
+        for record in records {
+            let entries = database
+                .read(record.run_id, Seq(0))
+                .await
+                .map_err(|error| error.to_string())?;
+            let state = RunState::fold(&[], &entries).map_err(|error| error.to_string())?;
+            runs.insert(
+                record.run_id,
+                Life {
+                    record,
+                    entries,
+                    state,
+                },
+            );
+        }
+        Ok(Self { runs })
+    }
+
+    fn no_root_is_lost(&self, roots: &[RunId]) -> Result<(), String> {
+        for root in roots {
+            hold(self.runs.contains_key(root), || {
+                format!("root {root} is lost")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn every_run_ended_once(&self) -> Result<(), String> {
+        for (run, life) in &self.runs {
+            let ends = life
+                .entries
+                .iter()
+                .filter(|entry| matches!(entry.event, Event::Finished { .. }))
+                .count();
+            hold(ends == 1, || format!("run {run} ended {ends} times"))?;
+            hold(TERMINAL.contains(&life.record.status), || {
+                format!("run {run} is {}", life.record.status)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn records_are_what_journals_say(&self) -> Result<(), String> {
+        for (run, life) in &self.runs {
+            let outcome = life.state.outcome().cloned();
+            hold(life.record.outcome == outcome, || {
+                format!(
+                    "run {run}: record says {:?}, journal {outcome:?}",
+                    life.record.outcome
+                )
+            })?;
+            hold(life.record.head == life.state.head(), || {
+                format!("run {run}: heads differ")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn every_call_has_one_result(&self) -> Result<(), String> {
+        for (run, life) in &self.runs {
+            let mut open = BTreeSet::new();
+            for message in life.state.messages() {
+                match &**message {
+                    Message::Assistant { blocks } => {
+                        for block in blocks {
+                            if let Block::Call(call) = block {
+                                hold(open.insert(call.id.clone()), || {
+                                    format!("run {run}: call {} twice", call.id)
+                                })?;
+                            }
+                        }
+                    }
+                    Message::Tools { results } => {
+                        for result in results {
+                            hold(open.remove(&result.call), || {
+                                format!("run {run}: result of {} without a call", result.call)
+                            })?;
+                        }
+                    }
+                    Message::User { .. } | Message::Notice { .. } => {}
+                }
+            }
+            hold(open.is_empty(), || {
+                format!("run {run}: calls without a result: {open:?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn children_are_admitted_once_and_within_caps(&self) -> Result<(), String> {
+        let mut edges = BTreeSet::new();
+        for (run, life) in &self.runs {
+            let spec = life.state.spec();
+            hold(spec.depth <= 2, || {
+                format!("run {run} is {} deep", spec.depth)
+            })?;
+            if let Some(parent) = &spec.parent {
+                hold(edges.insert((parent.run, parent.call.clone())), || {
+                    format!("call {} of {} has two children", parent.call, parent.run)
+                })?;
+                hold(self.runs.contains_key(&parent.run), || {
+                    format!("run {run} has no parent")
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn results_arrive_exactly_once(&self) -> Result<(), String> {
+        let mut arrivals: BTreeMap<RunId, Vec<RunId>> = BTreeMap::new();
+        for (run, life) in &self.runs {
+            for entry in &life.entries {
+                if let Event::InboxTaken { items } = &entry.event {
+                    for item in items {
+                        if let InboxItem::Announcement(announcement) = item {
+                            arrivals.entry(announcement.child).or_default().push(*run);
+                        }
+                    }
+                }
+            }
+        }
+        for (run, life) in &self.runs {
+            let arrived = arrivals.get(run).map_or(&[][..], Vec::as_slice);
+            let Some(parent) = life.state.spec().parent.as_ref().map(|link| link.run) else {
+                hold(arrived.is_empty(), || {
+                    format!("root {run} was announced to {arrived:?}")
+                })?;
+                continue;
+            };
+            hold(arrived.len() <= 1, || {
+                format!("the result of {run} arrived {} times", arrived.len())
+            })?;
+            hold(arrived.iter().all(|at| *at == parent), || {
+                format!("the result of {run} went to a stranger")
+            })?;
+            self.delivery_is_told_truly(life, parent, !arrived.is_empty())?;
+        }
+        Ok(())
+    }
+
+    fn delivery_is_told_truly(
+        &self,
+        life: &Life,
+        parent: RunId,
+        arrived: bool,
+    ) -> Result<(), String> {
+        let run = life.record.run_id;
+        let parent_end = self.runs[&parent].record.ended_at;
+        match life.record.delivery {
+            // The parent may have ended with the result still in its inbox.
+            Delivery::Delivered => hold(
+                arrived || self.runs[&parent].record.outcome.is_some(),
+                || format!("{run} is delivered but never arrived"),
+            ),
+            Delivery::Pending => Err(format!("the result of {run} was never delivered")),
+            Delivery::Blocked | Delivery::NotRequired => hold(
+                !arrived && parent_end <= life.record.ended_at.max(parent_end),
+                || format!("{run} arrived although it is {}", life.record.delivery),
+            ),
+        }?;
+        // A parent that completed has heard of every child it waited for.
+        let parent_completed = self.runs[&parent].record.status == sortie_core::Status::Completed;
+        hold(!parent_completed || arrived, || {
+            format!("{parent} completed without the result of {run}")
+        })
+    }
+
+    fn nobody_outlives_its_parent(&self) -> Result<(), String> {
+        for (run, life) in &self.runs {
+            let Some(parent) = life.state.spec().parent.as_ref() else {
+                continue;
+            };
+            let parent = &self.runs[&parent.run].record;
+            // A child that an executor held when its parent ended needs a moment to stop.
+            let grace = 60_000;
+            let late = life
+                .record
+                .ended_at
+                .zip(parent.ended_at)
+                .is_some_and(|(child, parent)| child.ms_since(parent) > grace);
+            hold(!late, || format!("run {run} outlived its parent"))?;
+        }
+        Ok(())
+    }
+
+    fn effects_happened_as_often_as_the_journal_says(&self, world: &World) -> Result<(), String> {
+        let told = self.told_results();
+        for (tool, happened) in [("ledger", world.ledger()), ("note", world.notes())] {
+            for (effect, times) in &happened {
+                hold(*times == 1, || {
+                    format!("{tool} effect {effect} happened {times} times")
+                })?;
+            }
+            for (effect, (name, status)) in &told {
+                if name == tool && *status == ResultStatus::Ok {
+                    hold(happened.contains_key(effect), || {
+                        format!("{tool} effect {effect} never happened")
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Every effect with its tool and what the model was told about it.
+    fn told_results(&self) -> BTreeMap<String, (String, ResultStatus)> {
+        let mut told = BTreeMap::new();
+        for (run, life) in &self.runs {
+            let mut names = BTreeMap::new();
+            for entry in &life.entries {
+                match &entry.event {
+                    Event::Answered { blocks, .. } => {
+                        for block in blocks {
+                            if let Block::Call(call) = block {
+                                names.insert(call.id.clone(), call.name.clone());
+                            }
+                        }
+                    }
+                    Event::ToolFinished { result, .. } => {
+                        let name = names.get(&result.call).cloned().unwrap_or_default();
+                        let effect = EffectId::new(*run, &result.call).to_string();
+                        told.insert(effect, (name, result.status));
+                    }
+                    Event::Admitted { .. }
+                    | Event::Claimed { .. }
+                    | Event::InboxTaken { .. }
+                    | Event::ModelFailed { .. }
+                    | Event::Intended { .. }
+                    | Event::Delegated { .. }
+                    | Event::Finished { .. } => {}
+                }
+            }
+        }
+        told
+    }
+
+    fn report(&self, crashes: u32) -> Report {
+        let mut hash = Sha256::new();
+        let mut entries = 0;
+        for life in self.runs.values() {
+            entries += life.entries.len();
+            for entry in &life.entries {
+                hash.update(serde_json::to_vec(entry).unwrap_or_default());
+            }
+        }
+        let interruptions = self
+            .told_results()
+            .values()
+            .filter(|(_, status)| *status == ResultStatus::Interrupted)
+            .count();
+        Report {
+            runs: self.runs.len(),
+            crashes,
+            entries,
+            interruptions,
+            digest: hex(&hash.finalize()),
+        }
+    }
+}
+
+fn hold(holds: bool, what: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(what()) }
+}

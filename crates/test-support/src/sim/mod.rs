@@ -1,0 +1,261 @@
+//! One seed, one world: runs are started, the process dies a few times, and in the end everything
+//! that must always hold is checked.
+
+mod check;
+mod clock;
+mod dice;
+mod model;
+mod store;
+mod tools;
+mod world;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sortie_core::{Approval, Approver, Ask, Budget, Lang, ListFilter, Priority, RunId, Status};
+use sortie_runtime::{Agents, NewRun, Parts, Runtime, Settings};
+use sortie_store::InlineStore;
+
+use clock::SimClock;
+pub use dice::Dice;
+use model::SimModels;
+use store::SimStore;
+use world::{Generation, World};
+
+/// How long, in simulated time, everything may take after the last crash.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What one seed did, and a digest of all journals that must be the same for the same seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Runs that were admitted.
+    pub runs: usize,
+    /// Times the process died.
+    pub crashes: u32,
+    /// Journal entries.
+    pub entries: usize,
+    /// Runs that were told that an outcome is unknown.
+    pub interruptions: usize,
+    /// SHA-256 over every journal.
+    pub digest: String,
+}
+
+/// Something that must always hold did not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// The seed to look at again.
+    pub seed: u64,
+    /// What does not hold.
+    pub what: String,
+}
+
+impl std::fmt::Display for Broken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "seed {}: {}", self.seed, self.what)
+    }
+}
+
+/// A deliberate fault in the world, for controls that must go red.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// None.
+    None,
+    /// Deliveries are forgotten.
+    LoseDeliveries,
+    /// Deliveries are made twice.
+    RepeatDeliveries,
+}
+
+/// Lives through one seed.
+pub fn simulate(seed: u64) -> Result<Report, Broken> {
+    simulate_with(seed, Sabotage::None)
+}
+
+/// Lives through one seed with a deliberate fault.
+pub fn simulate_with(seed: u64, sabotage: Sabotage) -> Result<Report, Broken> {
+    let broken = |what: String| Broken { seed, what };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .map_err(|error| broken(error.to_string()))?;
+    runtime.block_on(live(seed, sabotage)).map_err(broken)
+}
+
+async fn live(seed: u64, sabotage: Sabotage) -> Result<Report, String> {
+    let mut dice = Dice::new(seed);
+    let database = Arc::new(InlineStore::open_in_memory().map_err(|error| error.to_string())?);
+    let world = Arc::new(World::new(seed));
+    let clock = Arc::new(SimClock::new());
+    let settings = settings(&mut dice);
+    world.set_limit(settings.lanes.subagent);
+    let crashes = dice.below(5);
+    let mut roots = Vec::new();
+    for life in 0..=crashes {
+        let generation = Arc::new(Generation::default());
+        let parts = parts(&database, &world, &clock, &generation, &mut dice, sabotage);
+        let runtime = Runtime::start(parts, settings.clone())
+            .await
+            .map_err(|error| error.to_string())?;
+        if life == 0 {
+            for number in 0..=dice.below(2) {
+                roots.push(start_root(&runtime, &mut dice, number).await?);
+            }
+        }
+        let canceller = cancel_something(&runtime, &roots, &mut dice);
+        if life == crashes {
+            let ended = tokio::time::timeout(PATIENCE, async {
+                canceller.await?;
+                all_ended(&runtime).await
+            })
+            .await;
+            let Ok(ended) = ended else {
+                let left = check::what_is_left(&database).await;
+                return Err(format!("it never ends:\n{left}"));
+            };
+            ended?;
+            check::nothing_under_way(&runtime).await?;
+            runtime.shut_down().await;
+        } else {
+            let time_of_death = Duration::from_millis(u64::from(dice.below(700)));
+            // Whether something was cancelled before the death does not matter.
+            tokio::time::timeout(time_of_death, async {
+                canceller.await?;
+                all_ended(&runtime).await
+            })
+            .await
+            .ok();
+            generation.die();
+            drop(runtime);
+            world.process_died();
+            // Where the dead tasks of this thread are dropped.
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    check::everything(&database, &world, &roots, crashes).await
+}
+
+fn settings(dice: &mut Dice) -> Settings {
+    let mut settings = Settings::default().with_max_concurrent(1 + dice.below(5));
+    settings.lanes.per_parent = 1 + dice.below(5);
+    settings.caps.max_depth = 1 + dice.below(2);
+    settings.caps.max_children_per_tree = 4 + dice.below(30);
+    settings.max_deaths = 100;
+    settings.child.timeout = Some(Duration::from_secs(30));
+    settings
+}
+
+fn parts(
+    database: &Arc<InlineStore>,
+    world: &Arc<World>,
+    clock: &Arc<SimClock>,
+    generation: &Arc<Generation>,
+    dice: &mut Dice,
+    sabotage: Sabotage,
+) -> Parts {
+    Parts {
+        store: Arc::new(SimStore::new(
+            Arc::clone(database),
+            Arc::clone(generation),
+            dice.fork(),
+            sabotage,
+        )),
+        models: Arc::new(SimModels::new(
+            Arc::clone(world),
+            Arc::clone(generation),
+            dice.fork(),
+        )),
+        tools: tools::all(world, generation),
+        agents: Agents::built_in(Lang::En),
+        approver: Arc::new(Yes),
+        clock: Arc::clone(clock) as Arc<dyn sortie_core::Clock>,
+        sinks: Vec::new(),
+    }
+}
+
+async fn start_root(runtime: &Runtime, dice: &mut Dice, number: u32) -> Result<RunId, String> {
+    let mut new = NewRun::new(format!("root {number}"), "/simulated", "sim");
+    new.approved = true;
+    new.priority = *dice.pick(&[Priority::Low, Priority::Normal, Priority::High]);
+    if dice.one_in(6) {
+        new.timeout = Some(Duration::from_secs(1));
+    }
+    if dice.one_in(8) {
+        new.budget = Budget {
+            tokens: Some(60),
+            tool_calls: None,
+        };
+    }
+    if dice.one_in(5) {
+        new = new.in_background();
+    }
+    runtime.create(new).await.map_err(|error| error.to_string())
+}
+
+/// At a random moment, maybe, somebody cancels a random run.
+fn cancel_something<'a>(
+    runtime: &'a Runtime,
+    roots: &'a [RunId],
+    dice: &mut Dice,
+) -> impl Future<Output = Result<(), String>> + 'a {
+    let plan = dice
+        .one_in(3)
+        .then(|| (dice.below(900), dice.below(64) as usize, dice.one_in(2)));
+    async move {
+        let Some((after_ms, which, any)) = plan else {
+            return Ok(());
+        };
+        tokio::time::sleep(Duration::from_millis(u64::from(after_ms))).await;
+        let chosen = if any {
+            let all = runtime
+                .list(ListFilter::default())
+                .await
+                .map_err(|error| error.to_string())?;
+            all.get(which % all.len().max(1))
+                .map(|record| record.run_id)
+        } else {
+            roots.get(which % roots.len().max(1)).copied()
+        };
+        if let Some(run) = chosen {
+            runtime
+                .cancel(run, "the dice said so")
+                .await
+                .map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+async fn all_ended(runtime: &Runtime) -> Result<(), String> {
+    loop {
+        let stats = runtime
+            .stats(ListFilter::default())
+            .await
+            .map_err(|error| error.to_string())?;
+        if stats.pending + stats.running == 0 {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Approves everything: approval is not what is simulated.
+#[derive(Debug)]
+struct Yes;
+
+#[async_trait::async_trait]
+impl Approver for Yes {
+    async fn approve(&self, _ask: &Ask) -> Approval {
+        Approval::Granted
+    }
+}
+
+/// The states in which a run may be found at the end.
+const TERMINAL: [Status; 4] = [
+    Status::Completed,
+    Status::Failed,
+    Status::Timeout,
+    Status::Cancelled,
+];

@@ -1,0 +1,187 @@
+//! A model that says anything a model might say, decided by the seed, the task and the turn.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use sortie_core::{
+    AnswerPart, Arguments, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest,
+    RunId, StopReason, Usage,
+};
+
+use super::dice::Dice;
+use super::world::{Generation, World};
+
+/// Answers with tool calls before a run has to come to its end.
+const MAX_WORKING_TURNS: u32 = 4;
+
+/// The one model, under any name.
+#[derive(Debug)]
+pub(crate) struct SimModels {
+    model: Arc<SimModel>,
+}
+
+impl SimModels {
+    pub(crate) fn new(world: Arc<World>, generation: Arc<Generation>, latency: Dice) -> Self {
+        Self {
+            model: Arc::new(SimModel {
+                world,
+                generation,
+                latency: Mutex::new(latency),
+            }),
+        }
+    }
+}
+
+impl ModelDirectory for SimModels {
+    fn find(&self, _name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::clone(&self.model) as Arc<dyn Model>)
+    }
+}
+
+#[derive(Debug)]
+struct SimModel {
+    world: Arc<World>,
+    generation: Arc<Generation>,
+    latency: Mutex<Dice>,
+}
+
+#[async_trait]
+impl Model for SimModel {
+    async fn turn(
+        &self,
+        request: ModelRequest,
+        _deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, ModelError> {
+        self.generation.only_the_living().await;
+        let _slot = (request.asker.depth > 0).then(|| Slot::take(&self.world, request.asker.run));
+        let millis = self
+            .latency
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .below(60);
+        tokio::time::sleep(Duration::from_millis(u64::from(millis))).await;
+        self.generation.only_the_living().await;
+        say(&request, &mut self.dice_for(&request)).await
+    }
+}
+
+impl SimModel {
+    /// The same question in another life of the process gets the same answer.
+    fn dice_for(&self, request: &ModelRequest) -> Dice {
+        let mut hasher = DefaultHasher::new();
+        self.world.seed.hash(&mut hasher);
+        request.asker.task.hash(&mut hasher);
+        request.asker.turn.hash(&mut hasher);
+        Dice::new(hasher.finish())
+    }
+}
+
+/// Marks a child as thinking for as long as it asks.
+struct Slot<'a> {
+    world: &'a World,
+    run: RunId,
+}
+
+impl<'a> Slot<'a> {
+    fn take(world: &'a World, run: RunId) -> Self {
+        world.begins_to_think(run);
+        Self { world, run }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.world.stops_to_think(self.run);
+    }
+}
+
+async fn say(request: &ModelRequest, dice: &mut Dice) -> Result<ModelAnswer, ModelError> {
+    let offers = |name: &str| request.tools.iter().any(|tool| tool.name == name);
+    if request.tools.is_empty() || request.asker.turn > MAX_WORKING_TURNS {
+        return Ok(words(&format!("report of {}", request.asker.task)));
+    }
+    // Children have a deadline; a root that hangs would hang for ever.
+    if dice.one_in(40) && request.asker.depth > 0 {
+        std::future::pending::<()>().await;
+    }
+    match dice.below(24) {
+        0 => return Err(ModelError::retryable("overloaded")),
+        1 if request.asker.depth > 0 => return Err(ModelError::fatal("no such model")),
+        2 => return Ok(words("")),
+        3 | 4 => return Ok(words(&format!("early report of {}", request.asker.task))),
+        _ => {}
+    }
+    let mut parts = Vec::new();
+    for index in 0..=dice.below(3) {
+        parts.push(if offers("task") && dice.below(3) < 2 {
+            delegate(request, dice, index)
+        } else {
+            work(dice)
+        });
+    }
+    Ok(answer(parts, StopReason::ToolUse))
+}
+
+fn delegate(request: &ModelRequest, dice: &mut Dice, index: u32) -> AnswerPart {
+    let task = format!("{}/{}.{index}", request.asker.task, request.asker.turn);
+    match dice.below(8) {
+        0..=2 => call(
+            "task",
+            json!({"description": task, "prompt": task, "subagent_type": "general"}),
+        ),
+        3..=5 => call("spawn_subagent", json!({"task": task, "label": task})),
+        6 => call(
+            "Task",
+            json!({"description": task, "prompt": task, "agent_type": "General", "background": true}),
+        ),
+        _ => call(
+            "subagents",
+            json!({"action": *dice.pick(&["list", "wait"])}),
+        ),
+    }
+}
+
+fn work(dice: &mut Dice) -> AnswerPart {
+    let times = json!({"before_ms": dice.below(20), "after_ms": dice.below(40)});
+    match dice.below(7) {
+        0 | 1 => call("look", times),
+        2 | 3 => call("note", times),
+        4 | 5 => call("ledger", times),
+        _ => AnswerPart::Call {
+            provider_id: None,
+            name: "look".to_owned(),
+            arguments: Arguments::Malformed {
+                raw: "{\"before".to_owned(),
+                error: "it ends too early".to_owned(),
+            },
+        },
+    }
+}
+
+fn call(name: &str, arguments: Value) -> AnswerPart {
+    AnswerPart::Call {
+        provider_id: Some("same".to_owned()),
+        name: name.to_owned(),
+        arguments: Arguments::Json(arguments),
+    }
+}
+
+fn words(text: &str) -> ModelAnswer {
+    answer(vec![AnswerPart::Text(text.to_owned())], StopReason::EndTurn)
+}
+
+fn answer(parts: Vec<AnswerPart>, stop: StopReason) -> ModelAnswer {
+    ModelAnswer {
+        parts,
+        stop,
+        usage: Usage {
+            input_tokens: Some(10),
+            output_tokens: Some(5),
+            ..Usage::default()
+        },
+        model: "sim".to_owned(),
+    }
+}

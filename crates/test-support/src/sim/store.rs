@@ -1,0 +1,190 @@
+//! The real store transitions, in order, each after a while, and lost if the process dies first.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sortie_core::{
+    Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
+    Claimed, Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, InboxItem, Journal,
+    JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry, RunId,
+    RunRecord, Seq, Settlement, Stats, StoreResult, Timestamp, Unblock, VerifyReport,
+};
+use sortie_store::InlineStore;
+use tokio::sync::{mpsc, oneshot};
+
+use super::Sabotage;
+use super::dice::Dice;
+use super::world::Generation;
+
+/// A store whose writer takes its time.
+///
+/// Transitions are taken in the order in which they were first polled, like those of the writer's
+/// thread. One that has not had its turn when the process dies never happened; one that has had it
+/// may not have been answered.
+pub(crate) struct SimStore {
+    inner: Arc<InlineStore>,
+    generation: Arc<Generation>,
+    writer: mpsc::UnboundedSender<Job>,
+    dice: Arc<Mutex<Dice>>,
+    sabotage: Sabotage,
+}
+
+type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl SimStore {
+    pub(crate) fn new(
+        inner: Arc<InlineStore>,
+        generation: Arc<Generation>,
+        dice: Dice,
+        sabotage: Sabotage,
+    ) -> Self {
+        let (writer, mut jobs) = mpsc::unbounded_channel::<Job>();
+        // Ends with the store that sends to it, or waits for ever once the process is dead.
+        tokio::spawn(async move {
+            while let Some(job) = jobs.recv().await {
+                job.await;
+            }
+        });
+        Self {
+            inner,
+            generation,
+            writer,
+            dice: Arc::new(Mutex::new(dice)),
+            sabotage,
+        }
+    }
+
+    async fn in_turn<T: Send + 'static>(
+        &self,
+        transition: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let (reply, answer) = oneshot::channel();
+        let dice = Arc::clone(&self.dice);
+        let generation = Arc::clone(&self.generation);
+        let job = Box::pin(async move {
+            dawdle(&dice).await;
+            generation.only_the_living().await;
+            // Whoever asked may be gone by now; the transition happens all the same.
+            reply.send(transition.await).ok();
+        });
+        self.writer.send(job).ok();
+        let Ok(result) = answer.await else {
+            return std::future::pending().await;
+        };
+        dawdle(&self.dice).await;
+        self.generation.only_the_living().await;
+        result
+    }
+}
+
+async fn dawdle(dice: &Mutex<Dice>) {
+    let millis = {
+        let mut dice = dice.lock().unwrap_or_else(PoisonError::into_inner);
+        // Most transitions are quick; some wait for a slow disk.
+        if dice.one_in(20) {
+            dice.below(30)
+        } else {
+            dice.below(3)
+        }
+    };
+    if millis > 0 {
+        tokio::time::sleep(Duration::from_millis(u64::from(millis))).await;
+    }
+}
+
+impl fmt::Debug for SimStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SimStore")
+    }
+}
+
+/// Passes a trait's methods on to the real transitions, each in its turn.
+macro_rules! in_turn {
+    ($trait:ident { $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)+ } $($own:tt)*) => {
+        #[async_trait]
+        impl $trait for SimStore {
+            $(
+                async fn $name(&self, $($arg: $type),*) -> StoreResult<$result> {
+                    let inner = Arc::clone(&self.inner);
+                    self.in_turn(async move { inner.$name($($arg),*).await }).await
+                }
+            )+
+
+            $($own)*
+        }
+    };
+}
+
+in_turn! {
+    Registry {
+        admit(admit: Admit) -> Admission;
+        claim(claim: Claim) -> Vec<Claimed>;
+        cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
+        recover(recover: Recover) -> RecoverReport;
+        expire_parked(now: Timestamp) -> EndReport;
+        send(run: RunId, item: InboxItem, at: Timestamp) -> ();
+        get(run: RunId) -> RunRecord;
+        list(filter: ListFilter) -> Vec<RunRecord>;
+        stats(filter: ListFilter) -> Stats;
+        next_due() -> Option<Timestamp>;
+    }
+
+    async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
+        self.inner.resolve(prefix).await
+    }
+}
+
+in_turn! {
+    Journal {
+        append(append: Append) -> Appended;
+        take_inbox(fence: Fence, at: Timestamp) -> Option<JournalEntry>;
+        park(park: Park) -> bool;
+        finish(finish: Finish) -> EndReport;
+        release(fence: Fence, at: Timestamp) -> ();
+        heartbeat(beat: Heartbeat) -> HeartbeatReport;
+        read(run: RunId, after: Seq) -> Vec<JournalEntry>;
+    }
+
+    async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
+        self.inner.blob(run, id).await
+    }
+}
+
+in_turn! {
+    Archive {
+        delete(run: RunId) -> u64;
+        archive(archive_before: Timestamp, at: Timestamp) -> u64;
+        clean_up(before: Timestamp) -> u64;
+        verify() -> VerifyReport;
+    }
+}
+
+in_turn! {
+    Outbox {
+        due_outside(now: Timestamp) -> Vec<OutboxEntry>;
+        settle(id: i64, settlement: Settlement, at: Timestamp) -> ();
+        unblock(run: RunId, choice: Unblock, at: Timestamp) -> ();
+    }
+
+    async fn deliver(&self, now: Timestamp) -> StoreResult<Vec<Delivered>> {
+        let inner = Arc::clone(&self.inner);
+        match self.sabotage {
+            Sabotage::None => self.in_turn(async move { inner.deliver(now).await }).await,
+            Sabotage::LoseDeliveries => Ok(Vec::new()),
+            Sabotage::RepeatDeliveries => self.in_turn(deliver_twice(inner, now)).await,
+        }
+    }
+}
+
+/// What a store without a key for its deliveries would do.
+async fn deliver_twice(inner: Arc<InlineStore>, now: Timestamp) -> StoreResult<Vec<Delivered>> {
+    let delivered = inner.deliver(now).await?;
+    for delivered in delivered.iter().filter(|delivered| delivered.accepted) {
+        let item = InboxItem::Announcement(Box::new(delivered.announcement.clone()));
+        inner.send(delivered.parent, item, now).await?;
+    }
+    Ok(delivered)
+}

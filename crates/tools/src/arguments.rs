@@ -1,0 +1,82 @@
+//! Turning a model's JSON into what a tool means by it.
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use sortie_core::{ToolFailure, ToolSpec};
+
+/// What a model is told about a tool.
+pub(crate) fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters,
+    }
+}
+
+/// The arguments as the tool's own type.
+pub(crate) fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFailure> {
+    serde_json::from_value(arguments).map_err(|error| {
+        ToolFailure::new(format!(
+            "The arguments do not fit this tool: {error}. Correct them and call it again."
+        ))
+    })
+}
+
+/// Reads a whole number that is not negative; models write `10.0` for `10`, and schemas agree.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else {
+        return Ok(None);
+    };
+    let rounded = number
+        .as_f64()
+        .filter(|float| *float >= 0.0 && float.is_finite());
+    match (number.as_u64(), rounded) {
+        (Some(whole), _) => Ok(Some(whole)),
+        // A float that large saturates, which every bound then cuts.
+        (None, Some(float)) => Ok(Some(float.ceil() as u64)),
+        (None, None) => Err(D::Error::custom(format!(
+            "{number} is not a number from 0 upwards"
+        ))),
+    }
+}
+
+/// Refuses text that is longer than a tool takes.
+pub(crate) fn at_most(name: &str, text: &str, max_bytes: usize) -> Result<(), ToolFailure> {
+    if text.len() <= max_bytes {
+        return Ok(());
+    }
+    Err(ToolFailure::new(format!(
+        "`{name}` has {} bytes, and at most {max_bytes} are taken. Make it shorter or split the call.",
+        text.len()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Sample {
+        #[serde(default, deserialize_with = "whole")]
+        number: Option<u64>,
+    }
+
+    #[test]
+    fn numbers() {
+        let check = |value: Value, expected: Result<Option<u64>, ()>| {
+            let parsed = parse::<Sample>(value.clone()).map(|sample| sample.number);
+            assert_eq!(parsed.map_err(|_| ()), expected, "{value}");
+        };
+        check(json!({}), Ok(None));
+        check(json!({"number": null}), Ok(None));
+        check(json!({"number": 10}), Ok(Some(10)));
+        check(json!({"number": 10.0}), Ok(Some(10)));
+        check(json!({"number": 0.2}), Ok(Some(1)));
+        check(json!({"number": 1e300}), Ok(Some(u64::MAX)));
+        check(json!({"number": -1}), Err(()));
+        check(json!({"number": "10"}), Err(()));
+    }
+}

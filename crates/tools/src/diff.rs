@@ -1,0 +1,82 @@
+//! Short accounts of what changed in a file.
+
+use std::time::Duration;
+
+use similar::{ChangeTag, TextDiff};
+
+use crate::text::cut;
+
+/// How long two texts are compared before the account becomes coarse.
+const MAX_DIFF_TIME: Duration = Duration::from_millis(500);
+/// How many lines of a diff are shown.
+const MAX_DIFF_LINES: usize = 60;
+/// How many characters of a line are shown.
+const MAX_LINE_CHARS: usize = 300;
+/// How many unchanged lines stand around a change.
+const CONTEXT_LINES: usize = 2;
+
+/// How many lines came and went: `+3 -1 lines`.
+pub(crate) fn counts(old: &str, new: &str) -> String {
+    let diff = TextDiff::configure()
+        .timeout(MAX_DIFF_TIME)
+        .diff_lines(old, new);
+    let (mut added, mut removed) = (0_usize, 0_usize);
+    for change in diff.iter_all_changes() {
+        match change.tag() {
+            ChangeTag::Insert => added += 1,
+            ChangeTag::Delete => removed += 1,
+            ChangeTag::Equal => {}
+        }
+    }
+    format!("+{added} -{removed} lines")
+}
+
+/// A unified diff without file names, cut to a readable length.
+pub(crate) fn unified(old: &str, new: &str) -> String {
+    let diff = TextDiff::configure()
+        .timeout(MAX_DIFF_TIME)
+        .diff_lines(old, new);
+    let whole = diff
+        .unified_diff()
+        .context_radius(CONTEXT_LINES)
+        .missing_newline_hint(false)
+        .to_string();
+    let mut lines: Vec<String> = whole
+        .lines()
+        .take(MAX_DIFF_LINES)
+        .map(|line| cut(line, MAX_LINE_CHARS))
+        .collect();
+    let left_out = whole.lines().count().saturating_sub(MAX_DIFF_LINES);
+    if left_out > 0 {
+        lines.push(format!("({left_out} more lines of the diff are not shown)"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_lines() {
+        let check = |old: &str, new: &str, expected: &str| assert_eq!(counts(old, new), expected);
+        check("", "a\nb\n", "+2 -0 lines");
+        check("a\nb\n", "a\nc\n", "+1 -1 lines");
+        check("a\n", "a\n", "+0 -0 lines");
+    }
+
+    #[test]
+    fn shows_a_bounded_diff() {
+        assert_eq!(
+            unified("a\nb\nc\nd\n", "a\nb\nC\nd\n"),
+            "@@ -1,4 +1,4 @@\n a\n b\n-c\n+C\n d"
+        );
+        let long: String = (0..500).map(|number| format!("{number}\n")).collect();
+        let shown = unified("", &long);
+        assert_eq!(shown.lines().count(), MAX_DIFF_LINES + 1);
+        assert!(
+            shown.ends_with("more lines of the diff are not shown)"),
+            "{shown}"
+        );
+    }
+}

@@ -1,0 +1,447 @@
+//! `edit_file`: one exact piece of a file for another.
+
+use std::borrow::Cow;
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use similar::TextDiff;
+use sortie_core::{
+    Reconcile, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply,
+    ToolSpec, Touches,
+};
+
+use crate::arguments::{at_most, parse, spec};
+use crate::blocking::{Stop, blocking};
+use crate::confine::{NewContent, OpenFile, Parents, Place, Workspace};
+use crate::diff;
+use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
+use crate::text::cut;
+
+/// The largest file that is edited, before and after.
+const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
+/// How many places are named when a piece is not unique.
+const MAX_PLACES: usize = 10;
+/// How many lines of a file are searched for something similar.
+const MAX_HINT_LINES: usize = 20_000;
+/// How many lines of something similar are shown.
+const MAX_SHOWN_LINES: usize = 12;
+/// How many characters of a line are compared or shown.
+const MAX_LINE_CHARS: usize = 200;
+/// How much a line must resemble the one asked for, from 0 to 1.
+const SIMILAR_ENOUGH: f32 = 0.6;
+
+/// Changes a part of a file.
+#[derive(Debug)]
+pub struct EditFile {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    path: String,
+    old_string: String,
+    new_string: String,
+    #[serde(default)]
+    replace_all: bool,
+}
+
+impl EditFile {
+    /// The tool.
+    pub fn new() -> Self {
+        Self {
+            spec: spec(
+                "edit_file",
+                "Replace old_string by new_string in a file. old_string must be exact, without line numbers, and occur once, unless replace_all.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "path": {"type": "string"},
+                        "old_string": {"type": "string"},
+                        "new_string": {"type": "string"},
+                        "replace_all": {"type": "boolean"}
+                    },
+                    "required": ["path", "old_string", "new_string"],
+                    "additionalProperties": false
+                }),
+            ),
+        }
+    }
+}
+
+impl Default for EditFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for EditFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn touches(&self) -> Touches {
+        Touches::Files
+    }
+
+    fn recovery(&self) -> Recovery<'_> {
+        Recovery::Reconcilable(self)
+    }
+
+    async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        let arguments: Arguments = parse(arguments)?;
+        let root = context.workspace.to_owned();
+        let temporary = temporary_name(context.effect);
+        let text = blocking(move |stop| edit(&root, &arguments, &temporary, stop)).await?;
+        Ok(ToolAnswer::text(text).into())
+    }
+}
+
+#[async_trait]
+impl Reconcile for EditFile {
+    async fn fingerprint(&self, context: &ToolContext<'_>, arguments: &Value) -> Value {
+        let root = context.workspace.to_owned();
+        let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
+            return Value::Null;
+        };
+        let fingerprint = blocking(move |_| {
+            Ok(json!(match Planned::make(&root, &arguments) {
+                Ok(planned) => Fingerprint {
+                    before: State::of(planned.old.as_bytes()),
+                    after: Some(State::of(planned.new.as_bytes())),
+                },
+                // It can only be refused, so whenever it runs it changes nothing.
+                Err(_) => Fingerprint {
+                    before: State::at(&root, &arguments.path),
+                    after: None,
+                },
+            }))
+        });
+        fingerprint.await.unwrap_or(Value::Null)
+    }
+
+    async fn reconcile(
+        &self,
+        context: &ToolContext<'_>,
+        arguments: &Value,
+        fingerprint: &Value,
+    ) -> Reconciled {
+        let root = context.workspace.to_owned();
+        let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
+            return Reconciled::Unknown;
+        };
+        let answer = format!(
+            "Edited {}, as a check after an interruption confirmed.",
+            arguments.path
+        );
+        let now = blocking(move |_| Ok(State::at(&root, &arguments.path))).await;
+        now.map_or(Reconciled::Unknown, |now| {
+            reconcile(&now, fingerprint, answer)
+        })
+    }
+}
+
+fn edit(
+    root: &Path,
+    arguments: &Arguments,
+    temporary: &str,
+    stop: &Stop,
+) -> Result<String, ToolFailure> {
+    let planned = Planned::make(root, arguments)?;
+    let new = NewContent {
+        bytes: planned.new.as_bytes(),
+        temporary,
+        replaces: Some(&planned.open.stat),
+    };
+    planned.place.replace(&new, stop)?;
+    let times = match planned.times {
+        1 => String::new(),
+        times => format!(" in {times} places"),
+    };
+    Ok(format!(
+        "Edited {}{times}:\n{}",
+        arguments.path,
+        diff::unified(&planned.old, &planned.new)
+    ))
+}
+
+/// An edit that is worked out but not done.
+struct Planned {
+    place: Place,
+    open: OpenFile,
+    old: String,
+    new: String,
+    times: usize,
+}
+
+impl Planned {
+    fn make(root: &Path, arguments: &Arguments) -> Result<Self, ToolFailure> {
+        refuse_empty(arguments)?;
+        let workspace = Workspace::open(root)?;
+        let path = workspace.locate(&arguments.path)?;
+        let place = workspace.place(&path, Parents::Require)?;
+        let Some(mut open) = place.existing()? else {
+            // Opening it again gives the sentence about similar names.
+            workspace.open_file(&path)?;
+            return Err(ToolFailure::new(
+                "The file has just appeared. Read it, then try again.",
+            ));
+        };
+        let bytes = open.read(&path, MAX_FILE_BYTES as u64)?;
+        let old = String::from_utf8(bytes).map_err(|_| {
+            ToolFailure::new(format!(
+                "{} is not UTF-8 text. Change it with exec and a program that keeps its encoding.",
+                arguments.path
+            ))
+        })?;
+        let (new, times) = replaced(&old, arguments)?;
+        at_most("the edited file", &new, MAX_FILE_BYTES)?;
+        Ok(Self {
+            place,
+            open,
+            old,
+            new,
+            times,
+        })
+    }
+}
+
+fn refuse_empty(arguments: &Arguments) -> Result<(), ToolFailure> {
+    if arguments.old_string.is_empty() {
+        return Err(ToolFailure::new(
+            "old_string is empty. Give the exact text to replace, or use write_file for a new file.",
+        ));
+    }
+    if arguments.old_string == arguments.new_string {
+        return Err(ToolFailure::new(
+            "old_string and new_string are the same, so there is nothing to change. Check new_string.",
+        ));
+    }
+    Ok(())
+}
+
+/// The new text, and how many pieces were replaced.
+fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), ToolFailure> {
+    let (old, new) = in_line_ends_of(text, arguments);
+    let places: Vec<usize> = text.match_indices(old.as_ref()).map(|(at, _)| at).collect();
+    match places.len() {
+        0 => Err(not_found(text, arguments)),
+        1 => Ok((text.replacen(old.as_ref(), &new, 1), 1)),
+        times if arguments.replace_all => {
+            let grown = (times as u64).saturating_mul(new.len() as u64);
+            if grown > MAX_FILE_BYTES as u64 {
+                return Err(ToolFailure::new(format!(
+                    "Replacing {times} places would make the file too large. Edit fewer places."
+                )));
+            }
+            Ok((text.replace(old.as_ref(), &new), times))
+        }
+        times => Err(ToolFailure::new(format!(
+            "old_string occurs {times} times in {} (lines {}). Add lines around it until it is unique, or set replace_all.",
+            arguments.path,
+            line_numbers(text, &places)
+        ))),
+    }
+}
+
+/// Models write `\n`; a file with `\r\n` keeps its own line ends.
+fn in_line_ends_of<'a>(text: &str, arguments: &'a Arguments) -> (Cow<'a, str>, Cow<'a, str>) {
+    let (old, new) = (&arguments.old_string, &arguments.new_string);
+    let foreign = !text.contains(old.as_str()) && text.contains("\r\n") && !old.contains('\r');
+    if !foreign {
+        return (Cow::Borrowed(old), Cow::Borrowed(new));
+    }
+    let convert = |words: &str| words.replace("\r\n", "\n").replace('\n', "\r\n");
+    (Cow::Owned(convert(old)), Cow::Owned(convert(new)))
+}
+
+fn line_numbers(text: &str, places: &[usize]) -> String {
+    let mut numbers: Vec<String> = places
+        .iter()
+        .take(MAX_PLACES)
+        .map(|at| (text[..*at].matches('\n').count() + 1).to_string())
+        .collect();
+    if places.len() > MAX_PLACES {
+        numbers.push("…".to_owned());
+    }
+    numbers.join(", ")
+}
+
+fn not_found(text: &str, arguments: &Arguments) -> ToolFailure {
+    let path = &arguments.path;
+    let Some((at, why)) = nearest(text, &arguments.old_string) else {
+        return ToolFailure::new(format!(
+            "old_string does not occur in {path}, nor anything like it. Read the file and copy the text exactly."
+        ));
+    };
+    let height = arguments
+        .old_string
+        .lines()
+        .count()
+        .clamp(1, MAX_SHOWN_LINES);
+    let shown: Vec<String> = text
+        .lines()
+        .skip(at)
+        .take(height)
+        .map(|line| cut(line, MAX_LINE_CHARS))
+        .collect();
+    ToolFailure::new(format!(
+        "old_string does not occur in {path}. {why} at line {}; copy it exactly:\n{}",
+        at + 1,
+        shown.join("\n")
+    ))
+}
+
+/// The line, from 0, where the text is most like the piece, and how it is.
+fn nearest(text: &str, piece: &str) -> Option<(usize, &'static str)> {
+    let wanted: Vec<&str> = piece.lines().map(str::trim).collect();
+    let lines: Vec<&str> = text.lines().take(MAX_HINT_LINES).map(str::trim).collect();
+    let skipped = wanted.iter().position(|line| !line.is_empty())?;
+    let first = wanted[skipped];
+    let whole = lines
+        .windows(wanted.len())
+        .position(|window| window == wanted.as_slice());
+    if let Some(at) = whole {
+        return Some((at, "There is the same text with other white space"));
+    }
+    if let Some(at) = lines.iter().position(|line| *line == first) {
+        return Some((
+            at.saturating_sub(skipped),
+            "There is a text that begins the same way",
+        ));
+    }
+    let first = cut(first, MAX_LINE_CHARS);
+    lines
+        .iter()
+        .enumerate()
+        .take(MAX_HINT_LINES / 10)
+        .map(|(at, line)| {
+            let line = cut(line, MAX_LINE_CHARS);
+            (
+                at,
+                TextDiff::from_chars(first.as_str(), line.as_str()).ratio(),
+            )
+        })
+        .filter(|(_, ratio)| *ratio >= SIMILAR_ENOUGH)
+        .max_by(|left, right| left.1.total_cmp(&right.1))
+        .map(|(at, _)| (at.saturating_sub(skipped), "The most similar text is"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Folder, call, fingerprint, recover};
+
+    async fn check(
+        before: &str,
+        old: &str,
+        new: &str,
+        all: bool,
+        expected: Result<(&str, &str), &str>,
+    ) {
+        let folder = Folder::with(&[("f", before)]);
+        let arguments =
+            json!({"path": "f", "old_string": old, "new_string": new, "replace_all": all});
+        let reply = call(&EditFile::new(), &folder, arguments).await;
+        match expected {
+            Ok((after, answer)) => {
+                assert_eq!(reply.unwrap(), answer);
+                assert_eq!(folder.read("f"), after);
+            }
+            Err(failure) => {
+                assert_eq!(reply.unwrap_err().to_string(), failure);
+                assert_eq!(folder.read("f"), before);
+            }
+        }
+        assert!(!folder.has_leftovers());
+    }
+
+    #[tokio::test]
+    async fn edits() {
+        check(
+            "a\nb\nc\n",
+            "b",
+            "B",
+            false,
+            Ok(("a\nB\nc\n", "Edited f:\n@@ -1,3 +1,3 @@\n a\n-b\n+B\n c")),
+        )
+        .await;
+        check(
+            "x x",
+            "x",
+            "分",
+            true,
+            Ok(("分 分", "Edited f in 2 places:\n@@ -1 +1 @@\n-x x\n+分 分")),
+        )
+        .await;
+        check(
+            "a\r\nb\r\n",
+            "a\nb",
+            "c\nd",
+            false,
+            Ok(("c\r\nd\r\n", "Edited f:\n@@ -1,2 +1,2 @@\n-a\n-b\n+c\n+d")),
+        )
+        .await;
+        check(
+            "gone\n",
+            "gone\n",
+            "",
+            false,
+            Ok(("", "Edited f:\n@@ -1 +0,0 @@\n-gone")),
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn says_how_to_get_it_right() {
+        check("x\ny\nx\n", "x", "z", false, Err("old_string occurs 2 times in f (lines 1, 3). Add lines around it until it is unique, or set replace_all.")).await;
+        check("a\n    if b {\n    }\n", "if b {\n}", "", false, Err("old_string does not occur in f. There is the same text with other white space at line 2; copy it exactly:\n    if b {\n    }")).await;
+        check("fn a() {\n  one\n}\n", "fn a() {\n  two\n", "", false, Err("old_string does not occur in f. There is a text that begins the same way at line 1; copy it exactly:\nfn a() {\n  one")).await;
+        check("z\nlet total = 5;\n", "let total = 6;", "", false, Err("old_string does not occur in f. The most similar text is at line 2; copy it exactly:\nlet total = 5;")).await;
+        check("abc\n", "qqqqqq", "", false, Err("old_string does not occur in f, nor anything like it. Read the file and copy the text exactly.")).await;
+        check("abc\n", "", "x", false, Err("old_string is empty. Give the exact text to replace, or use write_file for a new file.")).await;
+        check("abc\n", "abc", "abc", false, Err("old_string and new_string are the same, so there is nothing to change. Check new_string.")).await;
+    }
+
+    #[tokio::test]
+    async fn refuses_what_it_cannot_edit() {
+        let folder = Folder::with(&[("main.rs", ""), (".git/config", "x")]);
+        folder.write("latin", b"caf\xe9");
+        folder.link("link", Path::new("latin"));
+        let check = async |path: &str, expected: &str| {
+            let arguments = json!({"path": path, "old_string": "x", "new_string": "y"});
+            let failure = call(&EditFile::new(), &folder, arguments)
+                .await
+                .unwrap_err();
+            assert!(failure.to_string().starts_with(expected), "{failure}");
+        };
+        check("latin", "latin is not UTF-8 text.").await;
+        check("man.rs", "man.rs does not exist. Did you mean main.rs?").await;
+        check("no/such", "no/such does not exist.").await;
+        check(".git/config", ".git/config belongs to git's own files").await;
+        check("link", "link is a symbolic link to latin.").await;
+    }
+
+    #[tokio::test]
+    async fn knows_after_a_crash_whether_it_happened() {
+        let tool = EditFile::new();
+        let arguments = json!({"path": "f", "old_string": "a", "new_string": "b"});
+        let check = async |before: &str, after: &str, expected: &str| {
+            let folder = Folder::with(&[("f", before)]);
+            let remembered = fingerprint(&tool, &folder, &arguments).await;
+            folder.write("f", after.as_bytes());
+            assert_eq!(
+                recover(&tool, &folder, &arguments, &remembered).await,
+                expected
+            );
+        };
+        let happened = "Edited f, as a check after an interruption confirmed.";
+        check("1a2", "1b2", happened).await;
+        check("1a2", "1a2", "not yet").await;
+        check("1a2", "other", "unknown").await;
+        check("no such", "no such", "not yet").await;
+        check("a a", "a a", "not yet").await;
+    }
+}

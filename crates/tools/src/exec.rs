@@ -1,0 +1,213 @@
+//! `exec`: a shell command.
+
+mod capture;
+mod process;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sortie_core::{
+    Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
+};
+
+use crate::arguments::{at_most, parse, spec, whole};
+use crate::blocking::blocking;
+use crate::confine::Workspace;
+use crate::sandbox::{ExecRequest, Sandbox, Unconfined};
+use capture::Capture;
+use process::{Ending, Process};
+
+/// The longest command.
+const MAX_COMMAND_BYTES: usize = 100 * 1024;
+/// Where shells are looked for if the environment names no place.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+const SPELLINGS: &[Spelling] = &[Spelling {
+    name: "bash",
+    renames: &[("timeout", "timeout_seconds")],
+}];
+
+/// Runs shell commands.
+#[derive(Debug)]
+pub struct Exec {
+    spec: ToolSpec,
+    shell: OsString,
+    environment: Vec<(OsString, OsString)>,
+    sandbox: Arc<dyn Sandbox>,
+}
+
+/// What the shell needs to know.
+#[derive(Clone, Debug)]
+pub struct ExecSettings {
+    /// The whole environment of every command.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    command: String,
+    #[serde(default, deserialize_with = "whole")]
+    timeout_seconds: Option<u64>,
+    workdir: Option<String>,
+}
+
+impl Exec {
+    /// The tool, without a sandbox.
+    pub fn new(settings: ExecSettings) -> Self {
+        Self {
+            spec: spec(
+                "exec",
+                "Run a shell command in the workspace: builds, tests, git. Answers with its output and exit code. No input; background processes end with the call. For files prefer the file tools.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "command": {"type": "string"},
+                        "timeout_seconds": {"type": "integer"},
+                        "workdir": {"type": "string"}
+                    },
+                    "required": ["command"],
+                    "additionalProperties": false
+                }),
+            ),
+            shell: find_shell(&settings.environment),
+            environment: settings.environment,
+            sandbox: Arc::new(Unconfined),
+        }
+    }
+
+    /// The same tool, with commands started in a sandbox.
+    #[must_use]
+    pub fn in_sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    fn request(&self, context: &ToolContext<'_>, command: &str, cwd: PathBuf) -> ExecRequest {
+        ExecRequest {
+            argv: vec![self.shell.clone(), "-c".into(), command.into()],
+            cwd,
+            env: self.environment.clone(),
+            workspace: context.workspace.to_owned(),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for Exec {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn touches(&self) -> Touches {
+        Touches::Processes
+    }
+
+    fn recovery(&self) -> Recovery<'_> {
+        Recovery::Once
+    }
+
+    fn spellings(&self) -> &[Spelling] {
+        SPELLINGS
+    }
+
+    async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        let arguments: Arguments = parse(arguments)?;
+        at_most("command", &arguments.command, MAX_COMMAND_BYTES)?;
+        let limit = limit(context.exec_timeout, arguments.timeout_seconds);
+        let cwd = working_directory(context.workspace, arguments.workdir).await?;
+        let request = self.request(context, &arguments.command, cwd);
+        let request = self.sandbox.confine(request)?;
+        let mut capture = Capture::default();
+        let ending = run(&request, limit, &mut capture).await.map_err(|error| {
+            ToolFailure::new(format!(
+                "The command could not be started: {error}. Check it and the working directory, or report it."
+            ))
+        })?;
+        Ok(ToolAnswer::text(answer(capture, ending, limit)).into())
+    }
+}
+
+async fn run(
+    request: &ExecRequest,
+    limit: Duration,
+    capture: &mut Capture,
+) -> std::io::Result<Ending> {
+    Process::start(request)?.finish(limit, capture).await
+}
+
+/// The time a command gets: what was asked for, but never more than the run allows.
+fn limit(max: Duration, asked_seconds: Option<u64>) -> Duration {
+    match asked_seconds {
+        None | Some(0) => max,
+        Some(seconds) => max.min(Duration::from_secs(seconds)),
+    }
+}
+
+/// The directory, checked to lie in the workspace. The shell can leave it again: what keeps a
+/// command inside is its sandbox, not this.
+async fn working_directory(root: &Path, asked: Option<String>) -> Result<PathBuf, ToolFailure> {
+    let Some(asked) = asked else {
+        return Ok(root.to_owned());
+    };
+    let root = root.to_owned();
+    blocking(move |_| {
+        let workspace = Workspace::open(&root)?;
+        let relative = workspace.locate(&asked)?;
+        workspace.open_directory(&relative)?;
+        Ok(root.join(relative))
+    })
+    .await
+}
+
+fn answer(capture: Capture, ending: Ending, limit: Duration) -> String {
+    let mut text = capture.into_text();
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let last = match ending {
+        Ending::TimedOut => format!(
+            "timed out after {} s; the command and everything it started were stopped",
+            limit.as_secs_f64()
+        ),
+        Ending::Exited { status, held_open } => {
+            if held_open {
+                text.push_str(
+                    "(background processes still had the output open and were stopped)\n",
+                );
+            }
+            describe(status)
+        }
+    };
+    text + &last
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code: {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => format!("ended: {status}"),
+    }
+}
+
+/// Bash if the environment has it, as models write for it; else the shell every system has.
+fn find_shell(environment: &[(OsString, OsString)]) -> OsString {
+    let path = environment
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map_or(OsStr::new(DEFAULT_PATH), |(_, value)| value.as_os_str());
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("bash"))
+        .find(|shell| shell.is_file())
+        .map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! The shell, against real processes.
+
+use std::sync::mpsc;
+use std::time::Instant;
+
+use rustix::process::{Pid, test_kill_process};
+
+use super::*;
+use crate::testing::{Folder, call, call_within};
+
+fn tool() -> Exec {
+    Exec::new(ExecSettings {
+        environment: vec![
+            ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
+            ("GREETING".into(), "hello".into()),
+        ],
+    })
+}
+
+async fn check(command: &str, expected: &str) {
+    let folder = Folder::with(&[("sub/x", "")]);
+    let reply = call(&tool(), &folder, json!({"command": command})).await;
+    assert_eq!(reply.unwrap(), expected, "{command}");
+}
+
+#[tokio::test]
+async fn answers_with_output_and_ending() {
+    check("echo hi", "hi\nexit code: 0").await;
+    check("printf hi; exit 3", "hi\nexit code: 3").await;
+    check("true", "exit code: 0").await;
+    check("nosuchprogram 2>/dev/null", "exit code: 127").await;
+    check("kill -9 $$", "killed by signal 9").await;
+    check(
+        "for n in 1 2 3; do echo out$n; echo err$n >&2; done",
+        "out1\nerr1\nout2\nerr2\nout3\nerr3\nexit code: 0",
+    )
+    .await;
+    check("cat", "exit code: 0").await;
+    check(r"printf '\xff\xfe分'", "\u{fffd}\u{fffd}分\nexit code: 0").await;
+    check("ls; set -o pipefail; false | true", "sub\nexit code: 1").await;
+}
+
+#[tokio::test]
+async fn has_only_the_environment_it_was_given() {
+    check(
+        "echo $GREETING; echo ${HOME-none}",
+        "hello\nnone\nexit code: 0",
+    )
+    .await;
+    let folder = Folder::with(&[]);
+    let text = call(&tool(), &folder, json!({"command": "/usr/bin/env"}))
+        .await
+        .unwrap();
+    let mut names: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name)
+        .collect();
+    names.sort_unstable();
+    // The last three are the shell's own.
+    assert_eq!(names, ["GREETING", "PATH", "PWD", "SHLVL", "_"]);
+}
+
+#[tokio::test]
+async fn starts_where_it_is_told() {
+    let folder = Folder::with(&[("sub/x", "")]);
+    folder.link("out", Path::new("/"));
+    let run = async |workdir: &str| {
+        let arguments = json!({"command": "basename $PWD", "workdir": workdir});
+        call(&tool(), &folder, arguments).await
+    };
+    assert_eq!(run("sub").await.unwrap(), "sub\nexit code: 0");
+    for escape in ["..", "/", "out", "sub/x", "nowhere"] {
+        assert!(run(escape).await.is_err(), "{escape}");
+    }
+}
+
+#[tokio::test]
+async fn time_can_only_be_lowered() {
+    let second = Duration::from_secs(1);
+    let check = |max: u64, asked: Option<u64>, expected: u64| {
+        assert_eq!(limit(second * max as u32, asked), second * expected as u32);
+    };
+    check(30, None, 30);
+    check(30, Some(0), 30);
+    check(30, Some(5), 5);
+    check(30, Some(300), 30);
+}
+
+/// Keeps paused time from running ahead by itself, so that it moves only by `advance`.
+fn hold_time() -> mpsc::Sender<()> {
+    let (release, held) = mpsc::channel();
+    tokio::task::spawn_blocking(move || held.recv());
+    release
+}
+
+/// Waits until the command has written to the pipe `ready`.
+async fn ready(folder: &Folder) {
+    let path = folder.path().join("ready");
+    let read = tokio::task::spawn_blocking(move || std::fs::read(path));
+    assert_eq!(read.await.unwrap().unwrap(), b"x\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_ends_everything_it_started() {
+    let _held = hold_time();
+    let folder = Folder::with(&[]);
+    folder.fifo("ready");
+    // The grandchild ignores the polite signal.
+    let command = "bash -c 'trap \"\" TERM; echo $$ > inner; echo x > ready; while :; do sleep 100; done' & echo $! > outer; echo begun; wait";
+    let tool = tool();
+    let arguments = json!({"command": command, "timeout_seconds": 7});
+    let call = call(&tool, &folder, arguments);
+    let time = async {
+        ready(&folder).await;
+        loop {
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    };
+    let text = tokio::select! { text = call => text.unwrap(), () = time => unreachable!() };
+    assert_eq!(
+        text,
+        "begun\ntimed out after 7 s; the command and everything it started were stopped"
+    );
+    folder.gone("inner").await;
+    folder.gone("outer").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn asked_to_end_it_may_clean_up() {
+    let _held = hold_time();
+    let folder = Folder::with(&[]);
+    folder.fifo("ready");
+    let command = "trap 'echo cleaned; exit 0' TERM; sleep 100 & echo x > ready; wait";
+    let tool = tool();
+    let call = call(&tool, &folder, json!({"command": command}));
+    let time = async {
+        ready(&folder).await;
+        tokio::time::advance(Duration::from_secs(60)).await;
+    };
+    let (text, ()) = tokio::join!(call, time);
+    assert_eq!(
+        text.unwrap(),
+        "cleaned\ntimed out after 60 s; the command and everything it started were stopped"
+    );
+}
+
+#[tokio::test]
+async fn dropping_the_call_kills_the_group_at_once() {
+    let folder = Folder::with(&[]);
+    folder.fifo("ready");
+    let command = "trap '' TERM; (sleep 100 & echo $! > inner; wait) & echo $$ > outer; while [ ! -s inner ]; do :; done; echo x > ready; wait";
+    let tool = tool();
+    tokio::select! {
+        text = call(&tool, &folder, json!({"command": command})) => {
+            unreachable!("it waits for a child that sleeps: {text:?}")
+        }
+        () = ready(&folder) => {}
+    }
+    folder.gone("inner").await;
+    folder.gone("outer").await;
+}
+
+#[tokio::test]
+async fn a_flood_is_bounded_while_it_streams() {
+    let folder = Folder::with(&[]);
+    let arguments = json!({"command": "yes | head -c 50000000; echo end"});
+    let text = call(&tool(), &folder, arguments).await.unwrap();
+    assert!(text.len() < 600 * 1024, "{}", text.len());
+    assert!(text.contains(" bytes left out]\n"));
+    assert!(text.ends_with("y\nend\nexit code: 0"));
+    let endless = json!({"command": "yes"});
+    let text = call_within(&tool(), &folder, endless, Duration::from_secs(1))
+        .await
+        .unwrap();
+    assert!(text.len() < 600 * 1024, "{}", text.len());
+}
+
+#[tokio::test]
+async fn background_processes_neither_hang_it_nor_survive() {
+    let folder = Folder::with(&[]);
+    let check = async |command: &str, expected: &str| {
+        let began = Instant::now();
+        let text = call(&tool(), &folder, json!({"command": command}))
+            .await
+            .unwrap();
+        assert_eq!(text, expected);
+        assert!(began.elapsed() < Duration::from_secs(20), "{command}");
+        folder.gone("pid").await;
+    };
+    check(
+        "sleep 100 & echo $! > pid; echo started",
+        "started\n(background processes still had the output open and were stopped)\nexit code: 0",
+    )
+    .await;
+    check("sleep 100 >/dev/null 2>&1 & echo $! > pid", "exit code: 0").await;
+    check(
+        "exec >/dev/null 2>&1; echo $$ > pid; exit 4",
+        "exit code: 4",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn many_run_side_by_side() {
+    let folder = Arc::new(Folder::with(&[]));
+    let tool = Arc::new(tool());
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..20 {
+        let (tool, folder) = (Arc::clone(&tool), Arc::clone(&folder));
+        calls.spawn(async move {
+            let arguments = json!({"command": format!("echo {number}; exit {number}")});
+            let text = call(tool.as_ref(), &folder, arguments).await.unwrap();
+            assert_eq!(text, format!("{number}\nexit code: {number}"));
+        });
+    }
+    assert_eq!(calls.join_all().await.len(), 20);
+}
+
+#[tokio::test]
+async fn what_cannot_start_is_a_failure() {
+    let folder = Folder::with(&[]);
+    let failure = call(&tool(), &folder, json!({"command": "a\0b"}))
+        .await
+        .unwrap_err();
+    assert!(
+        failure
+            .to_string()
+            .starts_with("The command could not be started"),
+        "{failure}"
+    );
+    let long = "x".repeat(MAX_COMMAND_BYTES + 1);
+    assert!(
+        call(&tool(), &folder, json!({"command": long}))
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn the_sandbox_decides_what_is_started() {
+    #[derive(Debug)]
+    struct Echo;
+    impl Sandbox for Echo {
+        fn confine(&self, mut request: ExecRequest) -> Result<ExecRequest, ToolFailure> {
+            if request.argv.iter().any(|word| word == "refused") {
+                return Err(ToolFailure::new("No sandbox, no command."));
+            }
+            request.argv.insert(0, "/bin/echo".into());
+            Ok(request)
+        }
+    }
+    let folder = Folder::with(&[]);
+    let tool = tool().in_sandbox(Arc::new(Echo));
+    let text = call(&tool, &folder, json!({"command": "touch made"}))
+        .await
+        .unwrap();
+    assert!(text.ends_with("bash -c touch made\nexit code: 0"), "{text}");
+    let failure = call(&tool, &folder, json!({"command": "refused"}))
+        .await
+        .unwrap_err();
+    assert_eq!(failure.to_string(), "No sandbox, no command.");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+impl Folder {
+    /// Waits until the process whose number is in the file has ended.
+    async fn gone(&self, file: &str) {
+        let number = self.read(file).trim().parse().unwrap();
+        let pid = Pid::from_raw(number).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(2);
+        while test_kill_process(pid).is_ok() && !is_zombie(number) {
+            assert!(
+                Instant::now() < deadline,
+                "process {number} of {file} is still there"
+            );
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Dead, and only waiting for the process it was left to.
+fn is_zombie(number: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ")
+        .is_none_or(|(_, rest)| rest.starts_with('Z'))
+}

@@ -1,0 +1,231 @@
+//! `subagents`: what became of the children, and what to do about them.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sortie_core::{
+    ManageRequest, Recovery, Tool, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
+};
+
+use crate::arguments::{at_most, parse, spec};
+
+/// How many children are named at once.
+const MAX_IDS: usize = 200;
+/// The longest id or label.
+const MAX_ID_BYTES: usize = 500;
+/// The longest message.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+
+/// Manages the children of a run.
+#[derive(Debug)]
+pub struct Subagents {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    action: Action,
+    id: Option<String>,
+    ids: Option<Vec<String>>,
+    message: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    List,
+    Get,
+    Wait,
+    Steer,
+    Cancel,
+}
+
+impl Subagents {
+    /// The tool.
+    pub fn new() -> Self {
+        Self {
+            spec: spec(
+                "subagents",
+                "List, get, steer (with message) or cancel your subagents, or wait until all or some (ids) are done. id: id or label.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "action": {"enum": ["list", "get", "wait", "steer", "cancel"]},
+                        "id": {"type": "string"},
+                        "ids": {"type": "array", "items": {"type": "string"}},
+                        "message": {"type": "string"}
+                    },
+                    "required": ["action"],
+                    "additionalProperties": false
+                }),
+            ),
+        }
+    }
+}
+
+impl Default for Subagents {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for Subagents {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn touches(&self) -> Touches {
+        Touches::Runs
+    }
+
+    fn recovery(&self) -> Recovery<'_> {
+        Recovery::Repeatable
+    }
+
+    async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        let request = request(parse(arguments)?)?;
+        context.spawner.manage(request).await
+    }
+}
+
+fn request(arguments: Arguments) -> Result<ManageRequest, ToolFailure> {
+    let Arguments {
+        action,
+        id,
+        ids,
+        message,
+    } = arguments;
+    let mut ids: Vec<String> = ids.unwrap_or_default().into_iter().chain(id).collect();
+    ids.retain(|id| !id.trim().is_empty());
+    for id in &ids {
+        at_most("id", id, MAX_ID_BYTES)?;
+    }
+    if ids.len() > MAX_IDS {
+        return Err(ToolFailure::new(format!(
+            "At most {MAX_IDS} subagents can be named. Leave `ids` out to wait for all."
+        )));
+    }
+    Ok(match action {
+        Action::List => ManageRequest::List,
+        Action::Wait => ManageRequest::Wait { ids },
+        Action::Get => ManageRequest::Get {
+            id: only(ids, "get")?,
+        },
+        Action::Cancel => ManageRequest::Cancel {
+            id: only(ids, "cancel")?,
+        },
+        Action::Steer => ManageRequest::Steer {
+            id: only(ids, "steer")?,
+            message: words(message)?,
+        },
+    })
+}
+
+fn only(ids: Vec<String>, action: &str) -> Result<String, ToolFailure> {
+    let count = ids.len();
+    match <[String; 1]>::try_from(ids) {
+        Ok([id]) => Ok(id),
+        Err(_) => Err(ToolFailure::new(format!(
+            "`{action}` needs exactly one `id`, and {count} were given. Use action list to see the ids."
+        ))),
+    }
+}
+
+fn words(message: Option<String>) -> Result<String, ToolFailure> {
+    let message = message.filter(|message| !message.trim().is_empty());
+    let message = message.ok_or_else(|| {
+        ToolFailure::new(
+            "`steer` needs a `message`: what the subagent should know or do differently.",
+        )
+    })?;
+    at_most("message", &message, MAX_MESSAGE_BYTES)?;
+    Ok(message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Delegation, Folder, outcome_with};
+
+    async fn check(arguments: Value, expected: Result<ManageRequest, &str>) {
+        let delegation = Delegation::default();
+        let reply = outcome_with(
+            &Subagents::new(),
+            &Folder::with(&[]),
+            arguments,
+            &delegation,
+        )
+        .await;
+        match expected {
+            Ok(request) => {
+                reply.unwrap();
+                assert_eq!(delegation.managed(), [request]);
+            }
+            Err(failure) => {
+                assert_eq!(reply.unwrap_err().to_string(), failure);
+                assert!(delegation.managed().is_empty());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn understands_actions() {
+        let id = || "a".to_owned();
+        check(json!({"action": "list"}), Ok(ManageRequest::List)).await;
+        check(
+            json!({"action": "get", "id": "a"}),
+            Ok(ManageRequest::Get { id: id() }),
+        )
+        .await;
+        check(
+            json!({"action": "get", "ids": ["a"]}),
+            Ok(ManageRequest::Get { id: id() }),
+        )
+        .await;
+        check(
+            json!({"action": "wait"}),
+            Ok(ManageRequest::Wait { ids: vec![] }),
+        )
+        .await;
+        check(
+            json!({"action": "wait", "id": "a"}),
+            Ok(ManageRequest::Wait { ids: vec![id()] }),
+        )
+        .await;
+        check(
+            json!({"action": "cancel", "id": "a"}),
+            Ok(ManageRequest::Cancel { id: id() }),
+        )
+        .await;
+        let steer = ManageRequest::Steer {
+            id: id(),
+            message: "m".into(),
+        };
+        check(
+            json!({"action": "steer", "id": "a", "message": "m"}),
+            Ok(steer),
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn says_what_is_missing() {
+        check(
+            json!({"action": "get"}),
+            Err("`get` needs exactly one `id`, and 0 were given. Use action list to see the ids."),
+        )
+        .await;
+        check(json!({"action": "cancel", "ids": ["a", "b"]}), Err("`cancel` needs exactly one `id`, and 2 were given. Use action list to see the ids.")).await;
+        check(
+            json!({"action": "steer", "id": "a", "message": " "}),
+            Err("`steer` needs a `message`: what the subagent should know or do differently."),
+        )
+        .await;
+        check(
+            json!({"action": "wait", "ids": vec!["x"; 201]}),
+            Err("At most 200 subagents can be named. Leave `ids` out to wait for all."),
+        )
+        .await;
+    }
+}

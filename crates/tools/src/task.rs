@@ -1,0 +1,182 @@
+//! `task`: a child whose result is the answer.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sortie_core::{
+    ChildWait, EdgeMode, Recovery, SpawnRequest, Spelling, Tool, ToolContext, ToolOutcome,
+    ToolReply, ToolSpec, Touches,
+};
+
+use crate::arguments::{parse, spec};
+use crate::spawn_subagent::{bounded, started};
+
+const SPELLINGS: &[Spelling] = &[
+    Spelling {
+        name: "Task",
+        renames: TYPE_AND_BACKGROUND,
+    },
+    Spelling {
+        name: "Agent",
+        renames: TYPE_AND_BACKGROUND,
+    },
+];
+
+const TYPE_AND_BACKGROUND: &[(&str, &str)] = &[
+    ("agent_type", "subagent_type"),
+    ("run_in_background", "background"),
+];
+
+/// Hands work to a child and waits for it.
+#[derive(Debug)]
+pub struct Task {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    description: String,
+    prompt: String,
+    subagent_type: String,
+    model: Option<String>,
+    resume: Option<String>,
+    #[serde(default)]
+    background: bool,
+}
+
+impl Task {
+    /// The tool.
+    pub fn new() -> Self {
+        Self {
+            spec: spec(
+                "task",
+                "Hand a task to a subagent and wait for its final report. Use it for broad searches, planning or changes that would fill your context; several calls in one answer run in parallel. It sees nothing of this conversation: put all it needs into prompt, and say what to report.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "description": {"type": "string", "description": "3-5 words"},
+                        "prompt": {"type": "string"},
+                        "subagent_type": {"type": "string"},
+                        "model": {"type": "string"},
+                        "resume": {"type": "string", "description": "id of a finished subagent to go on with"},
+                        "background": {"type": "boolean", "description": "do not wait, like spawn_subagent"}
+                    },
+                    "required": ["description", "prompt", "subagent_type"],
+                    "additionalProperties": false
+                }),
+            ),
+        }
+    }
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for Task {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn touches(&self) -> Touches {
+        Touches::Runs
+    }
+
+    fn recovery(&self) -> Recovery<'_> {
+        Recovery::Repeatable
+    }
+
+    fn spellings(&self) -> &[Spelling] {
+        SPELLINGS
+    }
+
+    async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        let request = bounded(request(parse(arguments)?))?;
+        let mode = request.mode;
+        let spawned = context.spawner.spawn(request).await?;
+        Ok(match mode {
+            EdgeMode::Blocking => ToolOutcome::Waits(ChildWait::Result {
+                child: spawned.child,
+            }),
+            EdgeMode::Background => started(context.lang, spawned).into(),
+        })
+    }
+}
+
+fn request(arguments: Arguments) -> SpawnRequest {
+    let mode = if arguments.background {
+        EdgeMode::Background
+    } else {
+        EdgeMode::Blocking
+    };
+    SpawnRequest {
+        label: Some(arguments.description),
+        agent: Some(arguments.subagent_type),
+        model: arguments.model,
+        resume: arguments.resume,
+        ..SpawnRequest::new(arguments.prompt, mode)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Delegation, Folder, outcome_with, rename};
+
+    async fn task(arguments: Value, delegation: &Delegation) -> ToolReply {
+        outcome_with(&Task::new(), &Folder::with(&[]), arguments, delegation).await
+    }
+
+    fn expected(mode: EdgeMode) -> SpawnRequest {
+        SpawnRequest {
+            label: Some("find auth".into()),
+            agent: Some("explore".into()),
+            ..SpawnRequest::new("Find it.", mode)
+        }
+    }
+
+    #[tokio::test]
+    async fn waits_for_the_child() {
+        let delegation = Delegation::default();
+        let arguments = json!({"description": "find auth", "prompt": "Find it.",
+            "subagent_type": "explore", "model": "m", "resume": "0190"});
+        let outcome = task(arguments, &delegation).await.unwrap();
+        let child = delegation.child();
+        assert_eq!(outcome, ToolOutcome::Waits(ChildWait::Result { child }));
+        let expected = SpawnRequest {
+            model: Some("m".into()),
+            resume: Some("0190".into()),
+            ..expected(EdgeMode::Blocking)
+        };
+        assert_eq!(delegation.requests(), [expected]);
+    }
+
+    #[tokio::test]
+    async fn in_the_background_it_is_a_spawn() {
+        let delegation = Delegation::default();
+        let theirs = json!({"description": "find auth", "prompt": "Find it.",
+            "agent_type": "explore", "run_in_background": true});
+        for spelling in SPELLINGS {
+            let outcome = task(rename(spelling, &theirs), &delegation).await.unwrap();
+            let ToolOutcome::Answer(answer) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert!(
+                answer.text.starts_with("Subagent [child] started (ID: "),
+                "{}",
+                answer.text
+            );
+            assert_eq!(answer.spawned, Some(delegation.child()));
+        }
+        assert_eq!(
+            delegation.requests(),
+            [
+                expected(EdgeMode::Background),
+                expected(EdgeMode::Background)
+            ]
+        );
+    }
+}

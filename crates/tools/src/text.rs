@@ -1,0 +1,98 @@
+//! Cutting text between characters, never inside one.
+
+/// How many bytes are looked at to tell text from binary.
+const BINARY_PROBE_BYTES: usize = 8 * 1024;
+
+/// Whether the bytes are no text: a NUL near the beginning.
+pub(crate) fn is_binary(bytes: &[u8]) -> bool {
+    bytes[..bytes.len().min(BINARY_PROBE_BYTES)].contains(&0)
+}
+
+/// The first `max_chars` characters, and a mark if there were more.
+pub(crate) fn cut(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// At most `max_chars` characters around the byte `at`, with marks where something was left out.
+pub(crate) fn cut_around(text: &str, at: usize, max_chars: usize) -> String {
+    let before = text[..text.floor_char_boundary(at)].chars().count();
+    let skipped = before.saturating_sub(max_chars / 2);
+    if skipped == 0 || text.chars().count() <= max_chars {
+        return cut(text, max_chars);
+    }
+    let rest: String = text.chars().skip(skipped).collect();
+    format!("…{}", cut(&rest, max_chars))
+}
+
+/// The longest beginning of `bytes` that does not end inside a character.
+pub(crate) fn whole_head(bytes: &[u8]) -> &[u8] {
+    match std::str::from_utf8(&bytes[bytes.len().saturating_sub(3)..]) {
+        Ok(_) => bytes,
+        Err(_) => {
+            let last_start = bytes.iter().rposition(|byte| !is_continuation(*byte));
+            match last_start {
+                Some(start) if std::str::from_utf8(&bytes[start..]).is_err() => &bytes[..start],
+                Some(_) | None => bytes,
+            }
+        }
+    }
+}
+
+/// The longest end of `bytes` that does not begin inside a character.
+pub(crate) fn whole_tail(bytes: &[u8]) -> &[u8] {
+    // A character has at most three continuation bytes.
+    let skipped = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| is_continuation(**byte))
+        .count();
+    &bytes[skipped..]
+}
+
+const fn is_continuation(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_between_characters() {
+        let check = |text: &str, max: usize, expected: &str| assert_eq!(cut(text, max), expected);
+        check("", 0, "");
+        check("abc", 3, "abc");
+        check("abcd", 3, "abc…");
+        check("分析项目", 4, "分析项目");
+        check("分析项目", 2, "分析…");
+        check("🦀🦀", 1, "🦀…");
+    }
+
+    #[test]
+    fn keeps_the_match_in_view() {
+        let check = |text: &str, at: usize, max: usize, expected: &str| {
+            assert_eq!(cut_around(text, at, max), expected);
+        };
+        check("short", 3, 10, "short");
+        check("0123456789", 0, 4, "0123…");
+        check("0123456789", 8, 4, "…6789");
+        check("分析项目结构报告", 12, 4, "…项目结构…");
+    }
+
+    #[test]
+    fn drops_half_characters_at_a_cut() {
+        let check = |bytes: &[u8], head: &[u8], tail: &[u8]| {
+            assert_eq!(whole_head(bytes), head);
+            assert_eq!(whole_tail(bytes), tail);
+        };
+        let word = "分析".as_bytes();
+        check(word, word, word);
+        check(&word[..5], &word[..3], &word[..5]);
+        check(&word[1..], &word[1..], &word[3..]);
+        check(b"ascii", b"ascii", b"ascii");
+        check(b"", b"", b"");
+    }
+}

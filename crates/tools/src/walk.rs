@@ -1,0 +1,300 @@
+//! Walking the workspace: through held descriptors, in order of names, past what git ignores.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use sortie_core::ToolFailure;
+
+use crate::blocking::Stop;
+use crate::confine::{Kind, Workspace};
+
+/// How many entries one walk looks at.
+const MAX_ENTRIES: usize = 200_000;
+/// How deep one walk goes.
+const MAX_DEPTH: usize = 64;
+/// How much of one ignore file is read.
+const MAX_RULES_BYTES: u64 = 256 * 1024;
+/// Files with rules about what to leave out; later ones win.
+const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
+
+/// Something a walk came across.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Its directory, relative to the workspace.
+    pub(crate) directory: PathBuf,
+    /// Its path, relative to the workspace.
+    pub(crate) path: PathBuf,
+    /// What it is.
+    pub(crate) kind: Kind,
+    /// How far below the start; 1 for what the start holds.
+    pub(crate) depth: usize,
+    /// Whether git ignores it or owns it. Never walked into.
+    pub(crate) ignored: bool,
+}
+
+/// Why a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It saw everything.
+    Whole,
+    /// The visitor had enough.
+    Enough,
+    /// It looked at as much as one walk may.
+    Bounded,
+}
+
+impl Ended {
+    /// What to tell a model about it.
+    pub(crate) const fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Whole | Self::Enough => None,
+            Self::Bounded => Some("(stopped early: too much to look at; give a narrower path)"),
+        }
+    }
+}
+
+/// Walks below `start`, at most `max_depth` deep, and shows each entry to the visitor.
+pub(crate) fn walk(
+    workspace: &Workspace,
+    start: &Path,
+    max_depth: usize,
+    stop: &Stop,
+    visit: &mut dyn FnMut(&Found) -> ControlFlow<()>,
+) -> Result<Ended, ToolFailure> {
+    let mut walker = Walker {
+        workspace,
+        stop,
+        visit,
+        max_depth: max_depth.min(MAX_DEPTH),
+        rules: rules_above(workspace, start),
+        seen: 0,
+    };
+    // The start itself must be a readable directory; what lies below may be unreadable.
+    workspace.open_directory(start)?;
+    Ok(match walker.directory(start, 1) {
+        ControlFlow::Continue(()) => Ended::Whole,
+        ControlFlow::Break(ended) => ended,
+    })
+}
+
+/// The path of an entry of a directory.
+pub(crate) fn join(directory: &Path, name: &std::ffi::OsStr) -> PathBuf {
+    if directory == Path::new(".") {
+        PathBuf::from(name)
+    } else {
+        directory.join(name)
+    }
+}
+
+struct Walker<'a> {
+    workspace: &'a Workspace,
+    stop: &'a Stop,
+    visit: &'a mut dyn FnMut(&Found) -> ControlFlow<()>,
+    max_depth: usize,
+    /// The rules of each directory on the way, the outermost first.
+    rules: Vec<Gitignore>,
+    seen: usize,
+}
+
+impl Walker<'_> {
+    fn directory(&mut self, directory: &Path, depth: usize) -> ControlFlow<Ended> {
+        let Ok((entries, cut)) = self.workspace.entries(directory) else {
+            // Vanished or unreadable meanwhile: there is nothing to show.
+            return ControlFlow::Continue(());
+        };
+        self.rules.push(rules_in(self.workspace, directory));
+        for entry in entries {
+            let path = join(directory, &entry.name);
+            let ignored = self.is_ignored(&path, entry.kind);
+            let found = Found {
+                directory: directory.to_owned(),
+                path,
+                kind: entry.kind,
+                depth,
+                ignored,
+            };
+            self.entry(&found)?;
+        }
+        self.rules.pop();
+        if cut {
+            ControlFlow::Break(Ended::Bounded)
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+
+    fn entry(&mut self, found: &Found) -> ControlFlow<Ended> {
+        self.seen += 1;
+        if self.seen > MAX_ENTRIES || self.stop.is_due() {
+            return ControlFlow::Break(Ended::Bounded);
+        }
+        if (self.visit)(found).is_break() {
+            return ControlFlow::Break(Ended::Enough);
+        }
+        if found.kind == Kind::Directory && !found.ignored && found.depth < self.max_depth {
+            return self.directory(&found.path, found.depth + 1);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn is_ignored(&self, path: &Path, kind: Kind) -> bool {
+        if path.file_name().is_some_and(|name| name == ".git") {
+            return true;
+        }
+        let is_directory = kind == Kind::Directory;
+        self.rules
+            .iter()
+            .rev()
+            .map(|rules| rules.matched(path, is_directory))
+            .find(|verdict| !verdict.is_none())
+            .is_some_and(|verdict| verdict.is_ignore())
+    }
+}
+
+/// The rules of the directories above the start, within the workspace.
+fn rules_above(workspace: &Workspace, start: &Path) -> Vec<Gitignore> {
+    let mut rules = vec![rules_from(
+        workspace,
+        Path::new("."),
+        &[".git/info/exclude"],
+    )];
+    let plain = start
+        .components()
+        .all(|component| matches!(component, std::path::Component::Normal(_)));
+    if !plain {
+        return rules;
+    }
+    let mut above: Vec<&Path> = start.ancestors().skip(1).collect();
+    above.reverse();
+    for directory in above {
+        let directory = if directory.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            directory
+        };
+        rules.push(rules_in(workspace, directory));
+    }
+    rules
+}
+
+fn rules_in(workspace: &Workspace, directory: &Path) -> Gitignore {
+    rules_from(workspace, directory, &RULE_FILES)
+}
+
+fn rules_from(workspace: &Workspace, directory: &Path, names: &[&str]) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(directory);
+    for name in names {
+        let path = join(directory, name.as_ref());
+        let Ok(Some(mut open)) = workspace.find_file(&path) else {
+            continue;
+        };
+        let Ok(bytes) = open.read(&path, MAX_RULES_BYTES) else {
+            continue;
+        };
+        for line in String::from_utf8_lossy(&bytes).lines() {
+            // git passes over lines it cannot read, and so do we.
+            builder.add_line(None, line).ok();
+        }
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::blocking::never;
+    use crate::testing::Folder;
+
+    fn check(files: &[(&str, &str)], start: &str, depth: usize, expected: &[&str]) {
+        let folder = Folder::with(files);
+        let workspace = folder.workspace();
+        let mut seen = Vec::new();
+        let ended = walk(
+            &workspace,
+            Path::new(start),
+            depth,
+            &never(),
+            &mut |found| {
+                if !found.ignored {
+                    seen.push(found.path.display().to_string());
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        assert_eq!(ended.unwrap(), Ended::Whole);
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn goes_by_name_and_depth() {
+        let files = [("b/c/d.txt", ""), ("a.txt", ""), (".hidden", "")];
+        check(&files, ".", 1, &[".hidden", "a.txt", "b"]);
+        check(
+            &files,
+            ".",
+            9,
+            &[".hidden", "a.txt", "b", "b/c", "b/c/d.txt"],
+        );
+        check(&files, "b", 9, &["b/c", "b/c/d.txt"]);
+    }
+
+    #[test]
+    fn honours_ignore_rules() {
+        let root = [
+            (".gitignore", "*.log\ntarget/\n"),
+            ("x.log", ""),
+            ("target/y", ""),
+            ("z", ""),
+        ];
+        check(&root, ".", 9, &[".gitignore", "z"]);
+        let nested = [
+            (".gitignore", "*.log\n"),
+            ("a/.gitignore", "!keep.log\n"),
+            ("a/keep.log", ""),
+        ];
+        check(
+            &nested,
+            ".",
+            9,
+            &[".gitignore", "a", "a/.gitignore", "a/keep.log"],
+        );
+        let above = [(".gitignore", "/a/out\n"), ("a/out/f", ""), ("a/in", "")];
+        check(&above, "a", 9, &["a/in"]);
+        let exclude = [
+            (".git/info/exclude", "secret\n"),
+            ("secret", ""),
+            ("open", ""),
+        ];
+        check(&exclude, ".", 9, &["open"]);
+        let asked_for = [(".gitignore", "target/\n"), ("target/y", "")];
+        check(&asked_for, "target", 9, &["target/y"]);
+    }
+
+    #[test]
+    fn does_not_follow_links() {
+        let folder = Folder::with(&[("in/f", "")]);
+        let outside = Folder::with(&[("secret", "")]);
+        folder.link("out", outside.path());
+        folder.link("loop", folder.path());
+        let mut seen = Vec::new();
+        walk(
+            &folder.workspace(),
+            Path::new("."),
+            9,
+            &never(),
+            &mut |found| {
+                seen.push((found.path.display().to_string(), found.kind));
+                ControlFlow::Continue(())
+            },
+        )
+        .unwrap();
+        let expected = [
+            ("in", Kind::Directory),
+            ("in/f", Kind::File),
+            ("loop", Kind::Symlink),
+            ("out", Kind::Symlink),
+        ];
+        assert_eq!(seen, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    }
+}

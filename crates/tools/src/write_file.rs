@@ -1,0 +1,309 @@
+//! `write_file`: a whole file.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sortie_core::{
+    Reconcile, Reconciled, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply,
+    ToolSpec, Touches,
+};
+
+use crate::arguments::{at_most, parse, spec};
+use crate::blocking::{Stop, blocking};
+use crate::confine::{NewContent, OpenFile, Parents, Workspace};
+use crate::diff;
+use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
+use crate::text::is_binary;
+
+/// The largest content that is written.
+const MAX_CONTENT_BYTES: usize = 10 * 1024 * 1024;
+/// The largest old content that the new one is compared with.
+const MAX_COMPARED_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Writes files.
+#[derive(Debug)]
+pub struct WriteFile {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+impl WriteFile {
+    /// The tool.
+    pub fn new() -> Self {
+        Self {
+            spec: spec(
+                "write_file",
+                "Create a file, with its folders, or replace it as a whole. To change a part of a file use edit_file.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "path": {"type": "string"},
+                        "content": {"type": "string"}
+                    },
+                    "required": ["path", "content"],
+                    "additionalProperties": false
+                }),
+            ),
+        }
+    }
+}
+
+impl Default for WriteFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for WriteFile {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn touches(&self) -> Touches {
+        Touches::Files
+    }
+
+    fn recovery(&self) -> Recovery<'_> {
+        Recovery::Reconcilable(self)
+    }
+
+    async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        let arguments: Arguments = parse(arguments)?;
+        at_most("content", &arguments.content, MAX_CONTENT_BYTES)?;
+        let root = context.workspace.to_owned();
+        let temporary = temporary_name(context.effect);
+        let text = blocking(move |stop| write(&root, &arguments, &temporary, stop)).await?;
+        Ok(ToolAnswer::text(text).into())
+    }
+}
+
+#[async_trait]
+impl Reconcile for WriteFile {
+    async fn fingerprint(&self, context: &ToolContext<'_>, arguments: &Value) -> Value {
+        let root = context.workspace.to_owned();
+        let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
+            return Value::Null;
+        };
+        let fingerprint = blocking(move |_| {
+            Ok(json!(Fingerprint {
+                before: State::at(&root, &arguments.path),
+                after: Some(State::of(arguments.content.as_bytes())),
+            }))
+        });
+        fingerprint.await.unwrap_or(Value::Null)
+    }
+
+    async fn reconcile(
+        &self,
+        context: &ToolContext<'_>,
+        arguments: &Value,
+        fingerprint: &Value,
+    ) -> Reconciled {
+        let root = context.workspace.to_owned();
+        let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
+            return Reconciled::Unknown;
+        };
+        let answer = format!(
+            "Wrote {} ({}), as a check after an interruption confirmed.",
+            arguments.path,
+            size(&arguments.content)
+        );
+        let now = blocking(move |_| Ok(State::at(&root, &arguments.path))).await;
+        now.map_or(Reconciled::Unknown, |now| {
+            reconcile(&now, fingerprint, answer)
+        })
+    }
+}
+
+fn write(
+    root: &Path,
+    arguments: &Arguments,
+    temporary: &str,
+    stop: &Stop,
+) -> Result<String, ToolFailure> {
+    let workspace = Workspace::open(root)?;
+    let path = workspace.locate(&arguments.path)?;
+    let place = workspace.place(&path, Parents::Create)?;
+    let mut existing = place.existing()?;
+    let account = account(existing.as_mut(), &path, &arguments.content);
+    let new = NewContent {
+        bytes: arguments.content.as_bytes(),
+        temporary,
+        replaces: existing.as_ref().map(|open| &open.stat),
+    };
+    place.replace(&new, stop)?;
+    Ok(account)
+}
+
+fn account(existing: Option<&mut OpenFile>, path: &Path, content: &str) -> String {
+    let (shown, size) = (path.display(), size(content));
+    let Some(open) = existing else {
+        return format!("Created {shown} ({size}).");
+    };
+    let comparable = content.len() as u64 <= MAX_COMPARED_BYTES;
+    let old = open.read(path, MAX_COMPARED_BYTES).ok();
+    match old.filter(|old| comparable && !is_binary(old)) {
+        Some(old) => {
+            let counts = diff::counts(&String::from_utf8_lossy(&old), content);
+            format!("Overwrote {shown} ({size}; {counts}).")
+        }
+        None => format!("Overwrote {shown} ({size})."),
+    }
+}
+
+fn size(content: &str) -> String {
+    format!("{} lines, {} bytes", content.lines().count(), content.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::testing::{Folder, call, fingerprint, recover};
+
+    async fn check(path: &str, content: &str, expected: &str) {
+        let folder = Folder::with(&[("old", "a\nb\n"), ("sub/x", ""), (".git/config", "[core]")]);
+        folder.link("link", Path::new("old"));
+        folder.link("to_git", Path::new(".git"));
+        let arguments = json!({"path": path, "content": content});
+        let reply = call(&WriteFile::new(), &folder, arguments).await;
+        match reply {
+            Ok(text) => {
+                assert_eq!(text, expected);
+                assert_eq!(folder.read(path), content);
+            }
+            Err(failure) => assert_eq!(format!("! {failure}"), expected),
+        }
+        assert_eq!(folder.read(".git/config"), "[core]");
+        assert!(!folder.has_leftovers());
+    }
+
+    #[tokio::test]
+    async fn writes() {
+        check("new", "x\n", "Created new (1 lines, 2 bytes).").await;
+        check("p/q/r.txt", "", "Created p/q/r.txt (0 lines, 0 bytes).").await;
+        check("sub/../up", "分", "Created sub/../up (1 lines, 3 bytes).").await;
+        check(
+            "old",
+            "a\nc\n",
+            "Overwrote old (2 lines, 4 bytes; +1 -1 lines).",
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn refuses() {
+        let git = "belongs to git's own files, which file tools never write: hooks and config there run programs. Use git commands instead.";
+        check(".git/config", "", &format!("! .git/config {git}")).await;
+        check(
+            ".git/hooks/post-commit",
+            "",
+            &format!("! .git/hooks/post-commit {git}"),
+        )
+        .await;
+        check("sub/.GIT/hooks/x", "", &format!("! sub/.GIT/hooks/x {git}")).await;
+        check("sub/.git", "", &format!("! sub/.git {git}")).await;
+        check("to_git/config", "", &format!("! to_git/config {git}")).await;
+        check("to_git/hooks/x", "", &format!("! to_git/hooks {git}")).await;
+        check(
+            "link",
+            "",
+            "! link is a symbolic link to old. Write to the file it points to instead.",
+        )
+        .await;
+        check(
+            "sub",
+            "",
+            "! sub is a directory. Use list_dir to see what it holds.",
+        )
+        .await;
+        check(
+            "..",
+            "",
+            "! .. does not name a file. Give the path of a file in the workspace.",
+        )
+        .await;
+        check(
+            "old/x",
+            "",
+            "! A part of old is not a directory. Find the right path with list_dir or glob.",
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn keeps_the_mode_and_respects_read_only() {
+        let folder = Folder::with(&[("run.sh", "a"), ("fixed", "a")]);
+        let set = |name: &str, mode| {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(folder.path().join(name), mode).unwrap();
+        };
+        set("run.sh", 0o750);
+        set("fixed", 0o444);
+        let write = async |path: &str| {
+            call(
+                &WriteFile::new(),
+                &folder,
+                json!({"path": path, "content": "b"}),
+            )
+            .await
+        };
+        write("run.sh").await.unwrap();
+        let mode = folder
+            .path()
+            .join("run.sh")
+            .metadata()
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o750);
+        let failure = write("fixed").await.unwrap_err().to_string();
+        assert!(
+            failure.starts_with("fixed is marked read-only"),
+            "{failure}"
+        );
+        assert_eq!(folder.read("fixed"), "a");
+    }
+
+    #[tokio::test]
+    async fn knows_after_a_crash_whether_it_happened() {
+        let tool = WriteFile::new();
+        let arguments = json!({"path": "d/f", "content": "new\n"});
+        let check = async |before: Option<&str>, after: Option<&str>, expected: &str| {
+            let folder = Folder::with(&[("d/other", "")]);
+            before.inspect(|text| folder.write("d/f", text.as_bytes()));
+            let remembered = fingerprint(&tool, &folder, &arguments).await;
+            after.inspect(|text| folder.write("d/f", text.as_bytes()));
+            assert_eq!(
+                recover(&tool, &folder, &arguments, &remembered).await,
+                expected
+            );
+        };
+        let happened = "Wrote d/f (1 lines, 4 bytes), as a check after an interruption confirmed.";
+        check(None, None, "not yet").await;
+        check(None, Some("new\n"), happened).await;
+        check(Some("old"), None, "not yet").await;
+        check(Some("old"), Some("new\n"), happened).await;
+        check(Some("old"), Some("else"), "unknown").await;
+        check(Some("new\n"), None, happened).await;
+    }
+
+    #[tokio::test]
+    async fn clears_up_after_its_own_crash() {
+        let folder = Folder::with(&[]);
+        folder.write(&temporary_name(&folder.effect()), b"half");
+        let arguments = json!({"path": "f", "content": "whole"});
+        call(&WriteFile::new(), &folder, arguments).await.unwrap();
+        assert_eq!(folder.read("f"), "whole");
+        assert!(!folder.has_leftovers());
+    }
+}
