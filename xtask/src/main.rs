@@ -1,1 +1,52 @@
-fn main() {}
+//! The project's own commands: `cargo xtask help` lists them.
+
+mod bench;
+mod crash;
+mod help;
+mod place;
+mod random;
+mod scratch;
+mod setup;
+mod shell;
+mod sim;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+use shell::Failed;
+
+fn main() -> ExitCode {
+    match run(std::env::args().skip(1).collect()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            let code = error
+                .downcast_ref::<Failed>()
+                .map_or(1, |failed| failed.code);
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run(mut arguments: Vec<String>) -> Result<()> {
+    let command = if arguments.is_empty() {
+        "help".to_owned()
+    } else {
+        arguments.remove(0)
+    };
+    match command.as_str() {
+        "test" => test::run(&arguments),
+        "crash" => crash::run(&arguments),
+        "sim" => sim::run(&arguments),
+        "bench" => bench::run(&arguments),
+        "tidy" => tidy::run(&arguments),
+        "help" | "-h" | "--help" => {
+            help::print();
+            Ok(())
+        }
+        other => bail!("unknown command {other:?}; `cargo xtask help` lists them"),
+    }
+}

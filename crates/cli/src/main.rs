@@ -1,1 +1,61 @@
-fn main() {}
+//! `sortie`: the command line. The only place that reads the environment and wires the parts.
+
+mod approval;
+mod arguments;
+mod colors;
+mod commands;
+mod escape;
+mod exit;
+mod follow;
+mod ids;
+mod lock;
+mod log;
+mod output;
+mod problem;
+mod progress;
+mod report;
+mod screen;
+mod session;
+mod settings;
+mod signals;
+mod table;
+mod wiring;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+
+use crate::arguments::Arguments;
+use crate::exit::Exit;
+use crate::screen::Screen;
+use crate::settings::{Environment, Settings};
+
+/// How long tasks that were dropped may still take to stop their processes.
+const LAST_GRACE: Duration = Duration::from_secs(2);
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let settings = match Settings::new(&arguments.global, Environment::of_process()) {
+        Ok(settings) => settings,
+        Err(failed) => return failed.problem.tell(failed.lang).into(),
+    };
+    let screen = Arc::new(Screen::new(&settings));
+    log::start(&settings, arguments.global.verbose, &screen);
+    run(arguments, &settings, &screen).into()
+}
+
+fn run(arguments: Arguments, settings: &Settings, screen: &Arc<Screen>) -> Exit {
+    let tokio = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(tokio) => tokio,
+        Err(error) => return problem::Problem::Process(error).tell(settings.lang),
+    };
+    let ended = tokio.block_on(commands::run(arguments.command, settings, screen));
+    screen.clear();
+    tokio.shutdown_timeout(LAST_GRACE);
+    ended.unwrap_or_else(|problem| problem.tell(settings.lang))
+}

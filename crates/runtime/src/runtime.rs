@@ -448,8 +448,13 @@ impl Shared {
     ) -> StoreResult<CancelReport> {
         let report = self
             .store
-            .cancel(run, cancellation, self.clock.now())
+            .cancel(run, cancellation.clone(), self.clock.now())
             .await?;
+        if report.signalled.contains(&run) {
+            // Its descendants are told below that it ended; it has a word of its own.
+            self.live
+                .signal(run, |signals| signals.cancel = Some(cancellation));
+        }
         self.ended(EndReport {
             ended: report.ended.clone(),
             signalled: report.signalled.clone(),

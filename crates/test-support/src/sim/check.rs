@@ -20,14 +20,14 @@ pub(crate) async fn nothing_under_way(runtime: &Runtime) -> Result<(), String> {
     hold(running == 0, || format!("{running} runs still run"))
 }
 
-/// The runs that have not ended, for whoever has to find out why.
+/// All runs, for whoever has to find out why some have not ended.
 pub(crate) async fn what_is_left(database: &InlineStore) -> String {
     let records = database
         .list(ListFilter::default())
         .await
         .unwrap_or_default();
     let mut lines = Vec::new();
-    for record in records.iter().filter(|record| !record.status.is_terminal()) {
+    for record in &records {
         let events: Vec<&str> = database
             .read(record.run_id, Seq(0))
             .await
@@ -35,7 +35,17 @@ pub(crate) async fn what_is_left(database: &InlineStore) -> String {
             .iter()
             .map(|entry| entry.event.name())
             .collect();
-        lines.push(format!("{record:?}\n    {}", events.join(" ")));
+        lines.push(format!(
+            "{} of {:?}: {} {:?}, delivery {}, cancel {}, outcome {:?}\n    {}",
+            record.label,
+            record.parent,
+            record.status,
+            record.summary.waiting_on,
+            record.delivery,
+            record.cancel_requested,
+            record.outcome,
+            events.join(" ")
+        ));
     }
     lines.join("\n")
 }
