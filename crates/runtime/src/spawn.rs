@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_core::{
-    AgentDefinition, Announce, Cleanup, LABEL_CHARS, Lane, Lang, Limits, ModelChoice, ParentLink,
-    Priority, RunId, RunSpec, SpawnRequest, ToolNarrowing,
+    AgentDefinition, Announce, Cleanup, EdgeMode, LABEL_CHARS, Lane, Lang, Limits, ModelChoice,
+    ParentLink, Priority, RunId, RunSpec, SpawnRequest, ToolNarrowing,
 };
 use sortie_policy::{DefaultDeny, Denial, GrantQuestion, grant, matches};
 use sortie_text::{first_chars, one_line, t, text};
@@ -133,7 +133,11 @@ impl Shared {
             thinking: request.thinking.or_else(|| parent.thinking.clone()),
             workspace: parent.workspace.clone(),
             lang,
-            announce: request.announce.unwrap_or(Announce::Steer),
+            // Who waits for a result cannot be kept from hearing it.
+            announce: match request.mode {
+                EdgeMode::Blocking => Announce::Steer,
+                EdgeMode::Background => request.announce.unwrap_or(Announce::Steer),
+            },
             cleanup: request.cleanup.unwrap_or(Cleanup::Keep),
             tools,
             continues,

@@ -2,9 +2,10 @@
 
 use async_trait::async_trait;
 use sortie_core::{
-    Admission, Admit, CallId, Cancellation, CancelledBy, ChildRef, ChildWait, Fence, InboxItem,
-    ListFilter, ManageRequest, NotificationKind, Outcome, Refusal, RunId, RunRecord, RunSpec,
-    Sender, SpawnRequest, Spawned, Spawner, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
+    Admission, Admit, Announce, CallId, Cancellation, CancelledBy, ChildRef, ChildWait, Fence,
+    InboxItem, ListFilter, ManageRequest, NotificationKind, Outcome, Refusal, RunId, RunRecord,
+    RunSpec, Sender, SpawnRequest, Spawned, Spawner, ToolAnswer, ToolFailure, ToolOutcome,
+    ToolReply,
 };
 use sortie_text::{first_chars, outcome_error, text};
 
@@ -44,6 +45,7 @@ impl Spawner for RunSpawner<'_> {
             agent: spec.agent.name.clone(),
             label: spec.label.clone(),
         };
+        let announces = spec.announce == Announce::Steer;
         crash::point(Point::BeforeAdmit);
         let admission = self
             .shared
@@ -64,11 +66,13 @@ impl Spawner for RunSpawner<'_> {
                 Ok(Spawned {
                     child,
                     queue_position: Some(queue_position),
+                    announces,
                 })
             }
             Admission::Existing { run } => Ok(Spawned {
                 child: ChildRef { run, ..child },
                 queue_position: None,
+                announces,
             }),
             Admission::Refused(refusal) => Err(self.refused(&refusal)),
         }

@@ -176,7 +176,7 @@ pub(crate) fn started(lang: Lang, spawned: Spawned) -> ToolAnswer {
     }
     ToolAnswer {
         text,
-        spawned: Some(spawned.child),
+        spawned: spawned.announces.then_some(spawned.child),
         todos: None,
     }
 }

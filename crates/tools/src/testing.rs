@@ -160,6 +160,7 @@ impl Spawner for Delegation {
         Ok(Spawned {
             child: self.child(),
             queue_position: self.queue_position,
+            announces: true,
         })
     }
 

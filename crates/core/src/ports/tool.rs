@@ -206,6 +206,8 @@ pub struct Spawned {
     pub child: ChildRef,
     /// Its place in the queue.
     pub queue_position: Option<u32>,
+    /// Whether its result will be announced to the caller; a silent child's is not.
+    pub announces: bool,
 }
 
 /// What a run wants to know or change about its children. `id` is an id, a unique prefix, or a label.

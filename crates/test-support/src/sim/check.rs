@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 use sortie_agent::RunState;
 use sortie_core::{
-    Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _, JournalEntry,
-    ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
+    Announce, Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _,
+    JournalEntry, ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
 };
 use sortie_runtime::Runtime;
 use sortie_store::InlineStore;
@@ -230,6 +230,10 @@ impl Story {
             hold(arrived.iter().all(|at| *at == parent), || {
                 format!("the result of {run} went to a stranger")
             })?;
+            if life.state.spec().announce == Announce::Silent {
+                hold(arrived.is_empty(), || format!("silent {run} was announced"))?;
+                continue;
+            }
             self.delivery_is_told_truly(life, parent, !arrived.is_empty())?;
         }
         Ok(())
@@ -268,6 +272,9 @@ impl Story {
                 continue;
             };
             let parent = &self.runs[&parent.run].record;
+            if life.state.spec().announce == Announce::Silent {
+                continue;
+            }
             // A child that an executor held when its parent ended needs a moment to stop.
             let grace = 60_000;
             let late = life

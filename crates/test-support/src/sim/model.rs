@@ -132,14 +132,29 @@ fn delegate(request: &ModelRequest, dice: &mut Dice, index: u32) -> AnswerPart {
             "task",
             json!({"description": task, "prompt": task, "subagent_type": "general"}),
         ),
-        3..=5 => call("spawn_subagent", json!({"task": task, "label": task})),
+        3 | 4 => call("spawn_subagent", json!({"task": task, "label": task})),
+        5 => call(
+            "spawn_subagent",
+            json!({"task": task, "label": task, "announce": *dice.pick(&["silent", "steer"])}),
+        ),
         6 => call(
             "Task",
             json!({"description": task, "prompt": task, "agent_type": "General", "background": true}),
         ),
+        _ => manage(request, dice),
+    }
+}
+
+/// Looks after the children of an earlier turn, if there are any.
+fn manage(request: &ModelRequest, dice: &mut Dice) -> AnswerPart {
+    let child = format!("{}/{}.0", request.asker.task, request.asker.turn - 1);
+    match dice.below(4) {
+        0 => call("subagents", json!({"action": "list"})),
+        1 => call("subagents", json!({"action": "wait"})),
+        2 => call("subagents", json!({"action": "cancel", "id": child})),
         _ => call(
             "subagents",
-            json!({"action": *dice.pick(&["list", "wait"])}),
+            json!({"action": "steer", "id": child, "message": "hurry up"}),
         ),
     }
 }

@@ -1,0 +1,3 @@
+//! The runtime as its users and its enemies see it.
+
+mod simulation;
