@@ -46,7 +46,6 @@ spawn-queued = Subagent [{ $label }] is queued (ID: { $id }). `sortie resume` ru
 resume-nothing = There is nothing to resume.
 resume-found = Found: { $resumed } to go on with, { $queued } in the queue, { $undelivered } to deliver, { $given_up } given up.
 resume-ended = Task { $id } has already ended: { $status }.
-resume-run = [{ $label }] { $id }
 
 ## Asking the person at the terminal
 

@@ -3,8 +3,8 @@
 ## 进度行
 
 # 契约：`[explore] find auth files ... 5 tools, 3.2s`。缩进加在它前面。
-progress-started = [{ $agent }] { $label } ...
-progress-running = [{ $agent }] { $label } ... { $work }
+progress-started = [{ $agent }] { $label } ... 开始
+progress-running = [{ $agent }] { $label } ... 已用 { $work }
 progress-done = [{ $agent }] { $label } - 完成（{ $work }）
 progress-failed = [{ $agent }] { $label } - 失败：{ $why }（{ $work }）
 progress-timeout = [{ $agent }] { $label } - 超时（{ $work }）
@@ -34,7 +34,6 @@ spawn-queued = 子 Agent [{ $label }] 已加入队列 (ID: { $id })。用 `sorti
 resume-nothing = 没有需要继续的任务。
 resume-found = 发现：{ $resumed } 个可继续，{ $queued } 个在排队，{ $undelivered } 个结果待送达，{ $given_up } 个已放弃。
 resume-ended = 任务 { $id } 早已结束：{ $status }。
-resume-run = [{ $label }] { $id }
 
 ## 询问终端前的人
 
@@ -45,9 +44,9 @@ approval-hidden = 下面有 { $count } 个字符没有显示（在 […] 处）
 
 ## 任务
 
-column-id = ID
+column-id = 编号
 column-status = 状态
-column-agent = Agent
+column-agent = Agent 类型
 column-label = 标签
 column-progress = 进度
 column-tools = 工具
@@ -75,14 +74,14 @@ delete-done =
         [1] 任务 { $id } 已删除。
        *[other] 任务 { $id } 及其启动的任务已删除，共 { $count } 个。
     }
-field-id = ID
+field-id = 编号
 field-label = 标签
 field-status = 状态
 field-reason = 原因
 field-waiting = 等待
 field-position = 排队位置
 field-progress = 进度
-field-agent = Agent
+field-agent = Agent 类型
 field-model = 模型
 field-session = 会话
 field-parent = 上级
@@ -91,7 +90,7 @@ field-started = 开始
 field-ended = 结束
 field-elapsed = 用时
 field-tools = 工具
-field-tokens = Token
+field-tokens = Token 数
 field-delivery = 送达
 field-delivery-error = 送达错误
 field-task = 任务：
@@ -154,7 +153,7 @@ error-fenced = 对任务 { $id } 的占用已失效。
 doctor-ok = 正常
 doctor-warn = 注意
 doctor-fail = 失败
-doctor-todo = → { $todo }
+doctor-todo = → 建议：{ $todo }
 doctor-unknown = 无法得知
 doctor-not-found = 未找到
 doctor-home = 数据目录
@@ -177,9 +176,9 @@ doctor-tasks-todo = 没有进程在运行它们：用 `sortie resume` 继续。
 doctor-lock = 锁
 doctor-lock-free = 空闲
 doctor-lock-held = 由 { $owner } 持有
-doctor-bwrap = bubblewrap
+doctor-bwrap = bubblewrap 沙箱
 doctor-bwrap-todo = 请安装 bubblewrap，以便限制 Agent 的命令。
-doctor-landlock = Landlock
+doctor-landlock = Landlock 沙箱
 doctor-landlock-on = 已启用
 doctor-landlock-off = 未启用
 doctor-landlock-todo = 只是第二道防线；内核安全模块列表中含 `landlock` 时可用。
@@ -192,6 +191,6 @@ doctor-keys-none = 未设置；离线模型不需要密钥
 doctor-keys-set = 已设置：{ $names }
 doctor-model = 模型
 doctor-model-ok = { $name } 可用
-doctor-git = git
+doctor-git = git 程序
 doctor-git-todo = 请安装 git，以便 Agent 查看项目历史。
 doctor-language = 语言

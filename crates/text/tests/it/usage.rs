@@ -43,7 +43,6 @@ fn what_the_code_says_exists() {
 
 /// A literal anywhere counts as a use, so that ids may be chosen by a `match`.
 #[test]
-#[ignore = "the runtime and the command line are not there yet: enable it with them"]
 fn everything_that_can_be_said_is_said() {
     let mut literals = BTreeSet::new();
     for path in rust_files() {

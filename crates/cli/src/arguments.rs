@@ -1,0 +1,108 @@
+//! What can be typed. The doc comments are the help text.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, ValueEnum};
+use sortie_core::{Lang, Priority, Status};
+
+use crate::commands::Command;
+
+/// Sends subagents out on tasks, and loses nothing.
+///
+/// Runs, their progress and their results are kept on disk: a run that was interrupted by a crash,
+/// a signal or a power cut goes on with `sortie resume`.
+#[derive(Debug, Parser)]
+#[command(name = "sortie", version, max_term_width = 100)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct GlobalArguments {
+    /// Where runs are kept [env: SORTIE_HOME] [default: the data folder of this system]
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub(crate) home: Option<PathBuf>,
+    /// The language of messages: en or zh [env: SORTIE_LANG, LC_ALL, LANG]
+    #[arg(long, global = true, value_name = "LANG", value_parser = parse_lang)]
+    pub(crate) lang: Option<Lang>,
+    /// Writes no colours [env: NO_COLOR]
+    #[arg(long, global = true)]
+    pub(crate) no_color: bool,
+    /// Logs to stderr what happens inside; twice for more [env: SORTIE_LOG]
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+fn parse_lang(text: &str) -> Result<Lang, String> {
+    text.parse()
+        .map_err(|error: sortie_core::UnknownWord| error.to_string())
+}
+
+/// A status, as it is typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum StatusArgument {
+    /// Not started.
+    Pending,
+    /// Started, not ended.
+    Running,
+    /// Ended with a result.
+    Completed,
+    /// Ended without.
+    Failed,
+    /// Ended by its deadline.
+    Timeout,
+    /// Stopped.
+    Cancelled,
+}
+
+impl From<StatusArgument> for Status {
+    fn from(argument: StatusArgument) -> Self {
+        match argument {
+            StatusArgument::Pending => Self::Pending,
+            StatusArgument::Running => Self::Running,
+            StatusArgument::Completed => Self::Completed,
+            StatusArgument::Failed => Self::Failed,
+            StatusArgument::Timeout => Self::Timeout,
+            StatusArgument::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+/// A priority, as it is typed.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub(crate) enum PriorityArgument {
+    /// When nothing else is waiting.
+    Low,
+    /// The default.
+    #[default]
+    Normal,
+    /// Before the others.
+    High,
+}
+
+impl From<PriorityArgument> for Priority {
+    fn from(argument: PriorityArgument) -> Self {
+        match argument {
+            PriorityArgument::Low => Self::Low,
+            PriorityArgument::Normal => Self::Normal,
+            PriorityArgument::High => Self::High,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_hang_together() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,57 @@
+//! The colours that agents are seen in.
+
+use std::collections::BTreeMap;
+
+use console::Style;
+use sortie_runtime::Agents;
+
+/// The 256-colour code of orange, which the sixteen names lack.
+const ORANGE: u8 = 208;
+/// The 256-colour code of pink.
+const PINK: u8 = 213;
+
+/// The colour of each agent, by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Colors(BTreeMap<String, Style>);
+
+impl Colors {
+    /// The colours that the agents ask for.
+    pub(crate) fn of(agents: &Agents) -> Self {
+        Self(
+            agents
+                .children()
+                .iter()
+                .filter_map(|agent| {
+                    let style = style(agent.color.as_deref()?)?;
+                    Some((agent.name.clone(), style.for_stderr()))
+                })
+                .collect(),
+        )
+    }
+
+    /// A text in the colour of the agent.
+    pub(crate) fn paint(&self, agent: &str, text: &str) -> String {
+        match self.0.get(agent) {
+            Some(style) => style.apply_to(text).to_string(),
+            None => text.to_owned(),
+        }
+    }
+}
+
+/// The style of a colour's name; none for a name that nobody knows.
+pub(crate) fn style(name: &str) -> Option<Style> {
+    let style = Style::new();
+    Some(match name.to_ascii_lowercase().as_str() {
+        "black" => style.black(),
+        "red" => style.red(),
+        "green" => style.green(),
+        "yellow" => style.yellow(),
+        "blue" => style.blue(),
+        "purple" | "magenta" => style.magenta(),
+        "cyan" => style.cyan(),
+        "white" => style.white(),
+        "orange" => style.color256(ORANGE),
+        "pink" => style.color256(PINK),
+        _ => return None,
+    })
+}

@@ -1,0 +1,66 @@
+//! `sortie demo`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use sortie_models::OFFLINE_MODEL;
+use sortie_runtime::NewRun;
+use sortie_text::t;
+
+use crate::exit::Exit;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::session::{Format, Session};
+use crate::settings::Settings;
+use crate::wiring::{self, Wishes};
+
+/// How long the model waits before each answer where a person watches.
+const WATCHED_PACE: Duration = Duration::from_millis(120);
+
+/// Shows what Sortie does, without a network or a key
+///
+/// The main agent sends three `explore` subagents through the current folder and combines their
+/// reports. The model is built in: it follows fixed rules and says only what the tools found.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// The folder to look at [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    workspace: Option<PathBuf>,
+    /// How long the model waits before each answer [default: 120 on a terminal, else 0]
+    #[arg(long, value_name = "MS")]
+    pace: Option<u64>,
+    /// Prints the task as JSON instead of the report
+    #[arg(long)]
+    json: bool,
+}
+
+impl Demo {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        let workspace = settings.workspace(self.workspace.as_deref())?;
+        let pace = match self.pace {
+            Some(ms) => Duration::from_millis(ms),
+            None if settings.terminal.progress => WATCHED_PACE,
+            None => Duration::ZERO,
+        };
+        screen.line(&t!(
+            settings.lang,
+            "demo-intro",
+            path = workspace.display().to_string()
+        ));
+        let models = wiring::models(settings, pace);
+        let new = NewRun {
+            label: Some(t!(settings.lang, "demo-label")),
+            model: Some(OFFLINE_MODEL.to_owned()),
+            lang: settings.lang,
+            ..NewRun::new(t!(settings.lang, "demo-prompt"), workspace, OFFLINE_MODEL)
+        };
+        let session = Session::start(settings, screen, models, Wishes::default()).await?;
+        session.run(new, Format::of(self.json, false)).await
+    }
+}

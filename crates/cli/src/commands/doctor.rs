@@ -1,0 +1,426 @@
+//! `sortie doctor`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use console::Style;
+use serde::Serialize;
+use serde_json::json;
+use sortie_core::{Delivery, ListFilter, ModelDirectory};
+use sortie_store::ReadStore;
+use sortie_text::{one_line, t};
+
+use crate::exit::Exit;
+use crate::lock::{Holder, holder};
+use crate::output;
+use crate::problem::{self, Problem};
+use crate::settings::Settings;
+use crate::wiring;
+
+/// Below this, the store will soon fail.
+const LOW_DISK_BYTES: u64 = 1 << 30;
+/// Below this, nothing can be promised any more.
+const NO_DISK_BYTES: u64 = 64 << 20;
+/// How many damaged journals are named.
+const SHOWN_PROBLEMS: usize = 3;
+
+/// Checks that this machine and the store are fit for work
+///
+/// Each line says what was found and, where something is missing, what to do. Exits with 0 unless
+/// something fails.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    /// Nothing to do.
+    Ok,
+    /// Something is missing that not everybody needs.
+    Warn,
+    /// Something has to be done.
+    Fail,
+}
+
+/// One thing that was checked.
+#[derive(Clone, Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    state: State,
+    /// What was found.
+    found: String,
+    /// What to do next.
+    todo: Option<String>,
+}
+
+impl Check {
+    const fn ok(name: &'static str, found: String) -> Self {
+        Self {
+            name,
+            state: State::Ok,
+            found,
+            todo: None,
+        }
+    }
+
+    const fn warn(name: &'static str, found: String, todo: String) -> Self {
+        Self {
+            name,
+            state: State::Warn,
+            found,
+            todo: Some(todo),
+        }
+    }
+
+    const fn fail(name: &'static str, found: String, todo: String) -> Self {
+        Self {
+            name,
+            state: State::Fail,
+            found,
+            todo: Some(todo),
+        }
+    }
+}
+
+impl Doctor {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let mut checks = vec![home(settings), disk(settings)];
+        checks.extend(store(settings).await);
+        checks.extend([
+            lock(settings),
+            sandbox(settings),
+            landlock(settings),
+            namespaces(settings),
+            keys(settings),
+            model(settings),
+            git(settings),
+            language(settings),
+        ]);
+        let failed = checks.iter().any(|check| check.state == State::Fail);
+        if self.json {
+            output::json(&json!({"ok": !failed, "checks": checks}))?;
+        } else {
+            for check in &checks {
+                output::text(&line(settings, check))?;
+            }
+        }
+        Ok(if failed { Exit::Failed } else { Exit::Ok })
+    }
+}
+
+fn line(settings: &Settings, check: &Check) -> String {
+    let lang = settings.lang;
+    let (word, style) = match check.state {
+        State::Ok => (t!(lang, "doctor-ok"), Style::new().green()),
+        State::Warn => (t!(lang, "doctor-warn"), Style::new().yellow()),
+        State::Fail => (t!(lang, "doctor-fail"), Style::new().red()),
+    };
+    let line = format!(
+        "{} {}: {}",
+        style.apply_to(sortie_text::pad_columns(&word, 4)),
+        title(settings, check.name),
+        one_line(&check.found)
+    );
+    match &check.todo {
+        Some(todo) => format!("{line}\n     {}", t!(lang, "doctor-todo", todo = todo)),
+        None => line,
+    }
+}
+
+fn title(settings: &Settings, name: &str) -> String {
+    let lang = settings.lang;
+    match name {
+        "home" => t!(lang, "doctor-home"),
+        "disk" => t!(lang, "doctor-disk"),
+        "store" => t!(lang, "doctor-store"),
+        "journal" => t!(lang, "doctor-journal"),
+        "tasks" => t!(lang, "doctor-tasks"),
+        "lock" => t!(lang, "doctor-lock"),
+        "bwrap" => t!(lang, "doctor-bwrap"),
+        "landlock" => t!(lang, "doctor-landlock"),
+        "namespaces" => t!(lang, "doctor-namespaces"),
+        "keys" => t!(lang, "doctor-keys"),
+        "model" => t!(lang, "doctor-model"),
+        "git" => t!(lang, "doctor-git"),
+        "language" => t!(lang, "doctor-language"),
+        other => other.to_owned(),
+    }
+}
+
+/// The folder of the store, or the nearest one above it that exists.
+fn existing(path: &Path) -> PathBuf {
+    path.ancestors()
+        .find(|folder| folder.is_dir())
+        .unwrap_or(path)
+        .to_owned()
+}
+
+fn home(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    let path = settings.home.display().to_string();
+    if !is_writable(&existing(&settings.home)) {
+        return Check::fail(
+            "home",
+            t!(lang, "doctor-home-read-only", path = path),
+            t!(lang, "doctor-home-todo"),
+        );
+    }
+    if settings.home.is_dir() {
+        Check::ok("home", path)
+    } else {
+        Check::ok("home", t!(lang, "doctor-home-new", path = path))
+    }
+}
+
+#[cfg(unix)]
+fn is_writable(folder: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_writable(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|about| !about.permissions().readonly())
+}
+
+fn disk(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    let Some(free) = free_bytes(&existing(&settings.home)) else {
+        return Check::warn(
+            "disk",
+            t!(lang, "doctor-unknown"),
+            t!(lang, "doctor-disk-todo"),
+        );
+    };
+    let found = t!(
+        lang,
+        "doctor-disk-free",
+        gigabytes = format!("{:.1}", free as f64 / f64::from(1 << 30))
+    );
+    match free {
+        ..NO_DISK_BYTES => Check::fail("disk", found, t!(lang, "doctor-disk-todo")),
+        NO_DISK_BYTES..LOW_DISK_BYTES => Check::warn("disk", found, t!(lang, "doctor-disk-todo")),
+        LOW_DISK_BYTES.. => Check::ok("disk", found),
+    }
+}
+
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let about = rustix::fs::statvfs(folder).ok()?;
+    Some(about.f_bavail.saturating_mul(about.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_folder: &Path) -> Option<u64> {
+    None
+}
+
+/// Opens the store for reading, checks every journal, and looks for what was left behind.
+async fn store(settings: &Settings) -> Vec<Check> {
+    let lang = settings.lang;
+    let store = match wiring::read_store(settings) {
+        Ok(store) => store,
+        Err(error) => {
+            let todo = t!(lang, "doctor-store-todo");
+            return vec![Check::fail("store", chain(&error), todo)];
+        }
+    };
+    vec![
+        Check::ok("store", t!(lang, "doctor-store-ok")),
+        journal(settings, &store).await,
+        tasks(settings, &store).await,
+    ]
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    problem::chain(error).join(": ")
+}
+
+async fn journal(settings: &Settings, store: &ReadStore) -> Check {
+    let lang = settings.lang;
+    match store.verify().await {
+        Ok(report) if report.problems.is_empty() => Check::ok(
+            "journal",
+            t!(
+                lang,
+                "doctor-journal-ok",
+                runs = report.runs,
+                entries = report.entries
+            ),
+        ),
+        Ok(report) => {
+            let shown: Vec<&str> = report
+                .problems
+                .iter()
+                .take(SHOWN_PROBLEMS)
+                .map(String::as_str)
+                .collect();
+            Check::fail(
+                "journal",
+                t!(
+                    lang,
+                    "doctor-journal-damaged",
+                    count = report.problems.len(),
+                    first = shown.join("; ")
+                ),
+                t!(lang, "doctor-journal-todo"),
+            )
+        }
+        Err(error) => Check::fail("journal", chain(&error), t!(lang, "doctor-store-todo")),
+    }
+}
+
+async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
+    let lang = settings.lang;
+    let records = match store.list(ListFilter::default()).await {
+        Ok(records) => records,
+        Err(error) => {
+            return Check::fail("tasks", chain(&error), t!(lang, "doctor-store-todo"));
+        }
+    };
+    let active = records
+        .iter()
+        .filter(|run| !run.status.is_terminal())
+        .count();
+    let blocked = records
+        .iter()
+        .filter(|run| run.delivery == Delivery::Blocked)
+        .count();
+    let found = t!(
+        lang,
+        "doctor-tasks-found",
+        active = active,
+        blocked = blocked
+    );
+    let left_alone = active > 0 && matches!(holder(&settings.home), Ok(Holder::Nobody));
+    if left_alone {
+        Check::warn("tasks", found, t!(lang, "doctor-tasks-todo"))
+    } else {
+        Check::ok("tasks", found)
+    }
+}
+
+fn lock(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    match holder(&settings.home) {
+        Ok(Holder::Nobody) => Check::ok("lock", t!(lang, "doctor-lock-free")),
+        Ok(Holder::Somebody(owner)) => {
+            let owner = owner.map_or_else(|| t!(lang, "doctor-unknown"), |owner| owner.to_string());
+            Check::ok("lock", t!(lang, "doctor-lock-held", owner = owner))
+        }
+        Err(error) => Check::fail("lock", error.to_string(), t!(lang, "doctor-home-todo")),
+    }
+}
+
+fn sandbox(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    match program(settings, "bwrap") {
+        Some(path) => Check::ok("bwrap", path.display().to_string()),
+        None => Check::warn(
+            "bwrap",
+            t!(lang, "doctor-not-found"),
+            t!(lang, "doctor-bwrap-todo"),
+        ),
+    }
+}
+
+/// The list of security modules says whether Landlock is on; its version cannot be asked for
+/// without a system call of its own.
+fn landlock(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    match fs::read_to_string("/sys/kernel/security/lsm") {
+        Ok(modules) if modules.split(',').any(|module| module.trim() == "landlock") => {
+            Check::ok("landlock", t!(lang, "doctor-landlock-on"))
+        }
+        Ok(_) => Check::warn(
+            "landlock",
+            t!(lang, "doctor-landlock-off"),
+            t!(lang, "doctor-landlock-todo"),
+        ),
+        Err(_) => Check::warn(
+            "landlock",
+            t!(lang, "doctor-unknown"),
+            t!(lang, "doctor-landlock-todo"),
+        ),
+    }
+}
+
+fn namespaces(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    let number = |path: &str| {
+        let text = fs::read_to_string(path).ok()?;
+        text.trim().parse::<u64>().ok()
+    };
+    let switched_off = number("/proc/sys/user/max_user_namespaces") == Some(0)
+        || number("/proc/sys/kernel/unprivileged_userns_clone") == Some(0)
+        || number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1);
+    if switched_off {
+        Check::warn(
+            "namespaces",
+            t!(lang, "doctor-namespaces-off"),
+            t!(lang, "doctor-namespaces-todo"),
+        )
+    } else if number("/proc/sys/user/max_user_namespaces").is_some() {
+        Check::ok("namespaces", t!(lang, "doctor-namespaces-on"))
+    } else {
+        Check::warn(
+            "namespaces",
+            t!(lang, "doctor-unknown"),
+            t!(lang, "doctor-namespaces-todo"),
+        )
+    }
+}
+
+/// Names only: a value must never be shown.
+fn keys(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    if settings.keys.is_empty() {
+        Check::ok("keys", t!(lang, "doctor-keys-none"))
+    } else {
+        Check::ok(
+            "keys",
+            t!(lang, "doctor-keys-set", names = settings.keys.join(", ")),
+        )
+    }
+}
+
+fn model(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    let name = settings.absolute_model(&settings.default_model);
+    match wiring::models(settings, Duration::ZERO).find(&name) {
+        Ok(_) => Check::ok("model", t!(lang, "doctor-model-ok", name = name)),
+        Err(error) => Check::fail("model", error.message, t!(lang, "hint-model")),
+    }
+}
+
+fn git(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    match program(settings, "git") {
+        Some(path) => Check::ok("git", path.display().to_string()),
+        None => Check::warn(
+            "git",
+            t!(lang, "doctor-not-found"),
+            t!(lang, "doctor-git-todo"),
+        ),
+    }
+}
+
+fn language(settings: &Settings) -> Check {
+    Check::ok("language", settings.lang.to_string())
+}
+
+/// Where a program would be found, without starting it.
+fn program(settings: &Settings, name: &str) -> Option<PathBuf> {
+    settings
+        .search_path
+        .iter()
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}

@@ -1,0 +1,54 @@
+//! The commands, one file each.
+
+mod agents;
+mod completions;
+mod demo;
+mod doctor;
+mod resume;
+mod run;
+mod spawn;
+mod tasks;
+
+use std::sync::Arc;
+
+use clap::Subcommand;
+
+use crate::exit::Exit;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::settings::Settings;
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(run::Run),
+    Spawn(spawn::Spawn),
+    /// Shows and manages tasks; works while another process runs them
+    #[command(subcommand, visible_alias = "task")]
+    Tasks(tasks::Tasks),
+    Resume(resume::Resume),
+    /// Shows the agents that runs can be made from
+    #[command(subcommand, visible_alias = "agent")]
+    Agents(agents::AgentsCommand),
+    Demo(demo::Demo),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+}
+
+/// Does what was asked.
+pub(crate) async fn run(
+    command: Command,
+    settings: &Settings,
+    screen: &Arc<Screen>,
+) -> Result<Exit, Problem> {
+    match command {
+        Command::Run(run) => run.run(settings, screen).await,
+        Command::Spawn(spawn) => spawn.run(settings, screen).await,
+        Command::Tasks(tasks) => tasks.run(settings, screen).await,
+        Command::Resume(resume) => resume.run(settings, screen).await,
+        Command::Agents(agents) => agents.run(settings),
+        Command::Demo(demo) => demo.run(settings, screen).await,
+        Command::Doctor(doctor) => doctor.run(settings).await,
+        Command::Completions(completions) => completions.run(),
+    }
+}

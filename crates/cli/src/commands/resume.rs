@@ -1,0 +1,153 @@
+//! `sortie resume`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use sortie_core::{ListFilter, RunId, RunRecord, Status, TaskJson};
+use sortie_runtime::Runtime;
+use sortie_text::{one_line, t};
+
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::report;
+use crate::screen::Screen;
+use crate::session::{Everything, Format, Session};
+use crate::settings::Settings;
+use crate::wiring::{self, Wishes};
+
+/// Goes on with everything that an earlier process left unfinished
+///
+/// Queued tasks start, interrupted ones go on where their journal ends, and results that were not
+/// delivered arrive. Prints the final text of each run that ends now. Ctrl-C cancels what is
+/// running; SIGTERM leaves it for the next time.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// Waits only for this run; the others go back to the queue when it has ended
+    id: Option<String>,
+    /// Prints the runs that ended as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Resume {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        let unfinished = unfinished_roots(settings).await?;
+        let models = wiring::models(settings, Duration::ZERO);
+        let session = Session::start(settings, screen, models, Wishes::default()).await?;
+        match self.id {
+            Some(id) => one(settings, session, &id, Format::of(self.json, false)).await,
+            None => everything(settings, screen, session, &unfinished, self.json).await,
+        }
+    }
+}
+
+/// The first runs of all trees that have not ended.
+async fn unfinished_roots(settings: &Settings) -> Result<BTreeSet<RunId>, Problem> {
+    let store = wiring::read_store(settings)?;
+    let mut roots = BTreeSet::new();
+    for status in [Status::Pending, Status::Running] {
+        let filter = ListFilter {
+            status: Some(status),
+            ..ListFilter::default()
+        };
+        roots.extend(store.list(filter).await?.iter().map(|run| run.root));
+    }
+    Ok(roots)
+}
+
+async fn one(
+    settings: &Settings,
+    session: Session<'_>,
+    id: &str,
+    format: Format,
+) -> Result<Exit, Problem> {
+    let found = find(session.runtime(), id).await;
+    let record = match found {
+        Ok(record) => record,
+        Err(problem) => return Err(session.failed(problem).await),
+    };
+    if record.status.is_terminal() {
+        output::note(&t!(
+            settings.lang,
+            "resume-ended",
+            id = record.run_id.to_string(),
+            status = record.status.as_str()
+        ));
+    }
+    // A part of a tree goes on only with its whole tree.
+    session.finish(record.root, format).await
+}
+
+async fn find(runtime: &Runtime, id: &str) -> Result<RunRecord, Problem> {
+    super::tasks::long_enough(id)?;
+    let run = runtime.resolve(id).await?;
+    Ok(runtime.get(run).await?)
+}
+
+async fn everything(
+    settings: &Settings,
+    screen: &Screen,
+    session: Session<'_>,
+    unfinished: &BTreeSet<RunId>,
+    json: bool,
+) -> Result<Exit, Problem> {
+    let found = session.runtime().recovered();
+    let nothing = unfinished.is_empty() && found.undelivered == 0;
+    if nothing {
+        session.shut_down().await;
+        screen.line(&t!(settings.lang, "resume-nothing"));
+        if json {
+            output::json(&Vec::<TaskJson>::new())?;
+        }
+        return Ok(Exit::Ok);
+    }
+    screen.line(&t!(
+        settings.lang,
+        "resume-found",
+        resumed = found.resumed.len(),
+        queued = found.queued,
+        undelivered = found.undelivered,
+        given_up = found.given_up.ended.len()
+    ));
+    match session.finish_everything().await? {
+        Everything::Left(exit) => Ok(exit),
+        Everything::Ended(session) => {
+            let all = session.all_records().await;
+            session.shut_down().await;
+            say(settings, &all?, unfinished, json)
+        }
+    }
+}
+
+fn say(
+    settings: &Settings,
+    all: &[RunRecord],
+    unfinished: &BTreeSet<RunId>,
+    json: bool,
+) -> Result<Exit, Problem> {
+    let mut ended: Vec<&RunRecord> = all
+        .iter()
+        .filter(|run| unfinished.contains(&run.run_id) && run.status.is_terminal())
+        .collect();
+    ended.reverse();
+    if json {
+        let tasks: Vec<TaskJson> = ended.iter().copied().map(TaskJson::from).collect();
+        output::json(&tasks)?;
+    } else {
+        for record in &ended {
+            let title = format!("[{}] {}", one_line(&record.label), record.run_id);
+            output::note(&title);
+            report::ended(settings, record, all)?;
+        }
+    }
+    Ok(ended
+        .iter()
+        .fold(Exit::Ok, |exit, record| exit.or(Exit::of(record))))
+}

@@ -1,0 +1,142 @@
+//! `sortie run`.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use sortie_core::ModelDirectory;
+use sortie_models::OFFLINE_MODEL;
+use sortie_runtime::NewRun;
+use sortie_text::t;
+
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::session::{Format, Session};
+use crate::settings::Settings;
+use crate::wiring::{self, Wishes};
+
+/// The longest instruction that is read from stdin. Material belongs into files.
+const MAX_INPUT_BYTES: u64 = 4 << 20;
+
+/// Runs the main agent on an instruction and prints its final text
+///
+/// The final text goes to stdout; progress lines of its subagents go to stderr. Ctrl-C cancels the
+/// run and its subagents and says what was kept; a second Ctrl-C leaves at once. SIGTERM puts the
+/// run back into the queue, for `sortie resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// What to do; `-` reads it from stdin
+    prompt: String,
+    /// The agent to run instead of the main one
+    #[arg(long, value_name = "NAME")]
+    agent: Option<String>,
+    /// The model: `offline` or `script:FILE` [env: SORTIE_MODEL] [default: offline]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// The folder to work in [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    workspace: Option<PathBuf>,
+    /// Prints the task as JSON instead of the final text
+    #[arg(long)]
+    json: bool,
+    /// Prints everything that happens as lines of JSON, and the task last
+    #[arg(long, conflicts_with = "json")]
+    stream_json: bool,
+    /// Answers with tool calls before the run has to report what it has
+    #[arg(long, value_name = "N")]
+    max_iterations: Option<u32>,
+    /// How long the run may take; 0 is no limit
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// How many subagents may run at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_concurrent: Option<u32>,
+    /// How deep subagents may start further ones
+    #[arg(long, value_name = "N")]
+    max_depth: Option<u32>,
+    /// Lets calls that change something run without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Run {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        let prompt = instruction(self.prompt)?;
+        let chosen = Chosen::of(self.model.as_deref(), settings);
+        let models = wiring::models(settings, Duration::ZERO);
+        models.find(&chosen.name)?;
+        if chosen.name == OFFLINE_MODEL {
+            output::note(&t!(settings.lang, "offline-model"));
+        }
+        let new = NewRun {
+            agent: self.agent,
+            max_iterations: self.max_iterations,
+            timeout: self.timeout.map(Duration::from_secs),
+            approved: self.yes,
+            lang: settings.lang,
+            ..chosen.run(prompt, settings.workspace(self.workspace.as_deref())?)
+        };
+        let wishes = Wishes {
+            max_concurrent: self.max_concurrent,
+            max_depth: self.max_depth,
+            ..Wishes::default()
+        };
+        let session = Session::start(settings, screen, models, wishes).await?;
+        session
+            .run(new, Format::of(self.json, self.stream_json))
+            .await
+    }
+}
+
+/// The model of a run, and whether somebody asked for it.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    pub(super) name: String,
+    by_flag: bool,
+}
+
+impl Chosen {
+    /// The flag's, else the default.
+    pub(super) fn of(flag: Option<&str>, settings: &Settings) -> Self {
+        Self {
+            name: settings.absolute_model(flag.unwrap_or(&settings.default_model)),
+            by_flag: flag.is_some(),
+        }
+    }
+
+    /// A run with this model: a flag beats the agent's wish, the default does not.
+    pub(super) fn run(self, task: String, workspace: PathBuf) -> NewRun {
+        let new = NewRun::new(task, workspace, &self.name);
+        NewRun {
+            model: self.by_flag.then_some(self.name),
+            ..new
+        }
+    }
+}
+
+/// The instruction as it was typed, or from stdin.
+pub(super) fn instruction(typed: String) -> Result<String, Problem> {
+    let text = if typed == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .lock()
+            .take(MAX_INPUT_BYTES)
+            .read_to_string(&mut text)
+            .map_err(Problem::Input)?;
+        text
+    } else {
+        typed
+    };
+    if text.trim().is_empty() {
+        return Err(Problem::EmptyInput);
+    }
+    Ok(text)
+}

@@ -1,0 +1,166 @@
+//! `sortie spawn`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use sortie_core::{ModelDirectory, RunId, SinkAddress, TaskJson};
+use sortie_runtime::NewRun;
+use sortie_text::t;
+
+use super::run::{Chosen, instruction};
+use crate::arguments::PriorityArgument;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::session::{Format, Session};
+use crate::settings::Settings;
+use crate::wiring::{self, Wishes};
+
+/// Runs one subagent as a background task, without a main agent
+///
+/// The task is admitted durably and its id is printed first. Then this process runs it and waits;
+/// with `--detach` it only queues it, and `sortie resume` runs it.
+#[derive(Debug, Args)]
+pub(crate) struct Spawn {
+    /// What to do; `-` reads it from stdin
+    task: String,
+    /// The agent to run
+    #[arg(long, value_name = "NAME", default_value = "general")]
+    agent: String,
+    /// What people call it [default: the beginning of the task]
+    #[arg(long)]
+    label: Option<String>,
+    /// The model: `offline` or `script:FILE` [env: SORTIE_MODEL] [default: offline]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// The folder to work in [default: the current one]
+    #[arg(long, value_name = "FOLDER")]
+    workspace: Option<PathBuf>,
+    /// How urgent it is
+    #[arg(long, value_enum, default_value_t)]
+    priority: PriorityArgument,
+    /// How long it may take; 0 is no limit
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
+    /// A file that gets the result as a line of JSON
+    #[arg(long, value_name = "file:PATH")]
+    report_to: Vec<String>,
+    /// Waits until the task has ended (the default)
+    #[arg(long, conflicts_with = "detach")]
+    wait: bool,
+    /// Only queues the task, for `sortie resume`
+    #[arg(long)]
+    detach: bool,
+    /// Prints the task as JSON
+    #[arg(long)]
+    json: bool,
+    /// Lets calls that change something run without asking
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Spawn {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        let task = instruction(self.task)?;
+        let report_to = self
+            .report_to
+            .iter()
+            .map(|address| sink(settings, address))
+            .collect::<Result<_, _>>()?;
+        let chosen = Chosen::of(self.model.as_deref(), settings);
+        let models = wiring::models(settings, Duration::ZERO);
+        models.find(&chosen.name)?;
+        let workspace = settings.workspace(self.workspace.as_deref())?;
+        let new = NewRun {
+            agent: Some(self.agent),
+            label: self.label,
+            priority: self.priority.into(),
+            timeout: self.timeout.map(Duration::from_secs),
+            report_to,
+            approved: self.yes,
+            lang: settings.lang,
+            ..chosen.run(task, workspace).in_background()
+        };
+        let wishes = Wishes {
+            only_admits: self.detach,
+            ..Wishes::default()
+        };
+        let format = Format::of(self.json, false);
+        let session = Session::start(settings, screen, models, wishes).await?;
+        let run = match session.runtime().create(new).await {
+            Ok(run) => run,
+            Err(error) => return Err(session.failed(error).await),
+        };
+        if self.detach {
+            queued(settings, session, run, format).await
+        } else {
+            session.mention_leftovers();
+            started(settings, screen, &session, run).await?;
+            session.finish(run, format).await
+        }
+    }
+}
+
+async fn started(
+    settings: &Settings,
+    screen: &Screen,
+    session: &Session<'_>,
+    run: RunId,
+) -> Result<(), Problem> {
+    let record = session.runtime().get(run).await?;
+    screen.line(&t!(
+        settings.lang,
+        "task-started",
+        label = &record.label,
+        id = run.to_string()
+    ));
+    Ok(())
+}
+
+async fn queued(
+    settings: &Settings,
+    session: Session<'_>,
+    run: RunId,
+    format: Format,
+) -> Result<Exit, Problem> {
+    let record = session.runtime().get(run).await;
+    session.shut_down().await;
+    let record = record?;
+    match format {
+        Format::Json | Format::StreamJson => output::json(&TaskJson::from(&record))?,
+        Format::Text => {
+            output::text(&t!(
+                settings.lang,
+                "spawn-queued",
+                label = &record.label,
+                id = run.to_string()
+            ))?;
+            if let Some(position) = record.queue_position {
+                output::note(&t!(
+                    settings.lang,
+                    "task-queued-position",
+                    position = position
+                ));
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// Reads `file:PATH`.
+fn sink(settings: &Settings, address: &str) -> Result<SinkAddress, Problem> {
+    match address.split_once(':') {
+        Some(("file", path)) if !path.is_empty() => Ok(SinkAddress {
+            scheme: "file".to_owned(),
+            target: settings.folder.join(path).display().to_string(),
+        }),
+        Some(_) | None => Err(Problem::Sink(address.to_owned())),
+    }
+}

@@ -1,0 +1,91 @@
+//! `sortie tasks delete`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use sortie_core::{Delivery, ListFilter, RunId};
+use sortie_runtime::Runtime;
+use sortie_text::t;
+use tokio::time::Instant;
+
+use super::cancel::idle_runtime;
+use super::long_enough;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::settings::Settings;
+
+/// How long a cancelled child's announcement may take to reach its parent.
+const DELIVERY_GRACE: Duration = Duration::from_secs(2);
+/// How often that is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Deletes a task and everything it started; cancels it first if it has not ended
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Delete {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        long_enough(&self.id)?;
+        let runtime = idle_runtime(settings, screen).await?;
+        let done = delete(settings, &runtime, &self.id).await;
+        runtime.shut_down().await;
+        let (run, count) = done?;
+        if self.json {
+            output::json(&json!({"task_id": run, "deleted": count}))?;
+        } else {
+            output::text(&t!(
+                settings.lang,
+                "delete-done",
+                id = run.to_string(),
+                count = count
+            ))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+async fn delete(settings: &Settings, runtime: &Runtime, id: &str) -> Result<(RunId, u64), Problem> {
+    let run = runtime.resolve(id).await?;
+    let record = runtime.get(run).await?;
+    if !record.status.is_terminal() {
+        let reason = t!(settings.lang, "cancel-reason-delete");
+        runtime.cancel(run, &reason).await?;
+    }
+    wait_for_deliveries(runtime, record.root).await?;
+    Ok((run, runtime.delete(run).await?))
+}
+
+/// Nobody else runs, so this takes an instant; what takes longer is refused by the store.
+async fn wait_for_deliveries(runtime: &Runtime, root: RunId) -> Result<(), Problem> {
+    let deadline = Instant::now() + DELIVERY_GRACE;
+    loop {
+        let filter = ListFilter {
+            root: Some(root),
+            archived: true,
+            ..ListFilter::default()
+        };
+        let owed = runtime
+            .list(filter)
+            .await?
+            .iter()
+            .any(|run| run.status.is_terminal() && run.delivery == Delivery::Pending);
+        if !owed || Instant::now() >= deadline {
+            return Ok(());
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}

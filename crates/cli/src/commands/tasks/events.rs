@@ -1,0 +1,139 @@
+//! `sortie tasks events`.
+
+use clap::Args;
+use sortie_core::{Block, ChildWait, Event, InboxItem, JournalEntry, Seq};
+use sortie_text::{cut_columns, one_line, t};
+
+use super::{READ_INTERVAL, open};
+use crate::exit::Exit;
+use crate::lock::is_free;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+
+/// How much of an entry a line shows; `--json` has all of it.
+const DETAIL_COLUMNS: usize = 120;
+
+/// Prints a task's journal, one line for each entry
+#[derive(Debug, Args)]
+pub(crate) struct Events {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Goes on printing until the task has ended
+    #[arg(long, short)]
+    follow: bool,
+    /// Prints whole entries as lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Events {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let (store, mut record) = open(settings, &self.id).await?;
+        let mut seen = Seq(0);
+        loop {
+            for entry in store.read(record.run_id, seen).await? {
+                seen = entry.seq;
+                if self.json {
+                    output::json_line(&entry)?;
+                } else {
+                    output::text(&line(&entry))?;
+                }
+            }
+            // The record that said so was read before the journal: nothing can be missing.
+            if !self.follow || record.status.is_terminal() {
+                return Ok(Exit::Ok);
+            }
+            if is_free(&settings.home) {
+                output::note(&t!(settings.lang, "watch-left-alone"));
+                return Ok(Exit::Ok);
+            }
+            tokio::time::sleep(READ_INTERVAL).await;
+            record = store.get(record.run_id).await?;
+        }
+    }
+}
+
+fn line(entry: &JournalEntry) -> String {
+    let detail = cut_columns(&one_line(&detail(&entry.event)), DETAIL_COLUMNS);
+    let line = format!(
+        "{:>4} {} {:<13} {detail}",
+        entry.seq.0,
+        entry.at.to_rfc3339(),
+        entry.event.name()
+    );
+    line.trim_end().to_owned()
+}
+
+/// The entry in the words of the journal itself.
+fn detail(event: &Event) -> String {
+    match event {
+        Event::Admitted { spec } => format!(
+            "agent={} model={} lane={} depth={} tools={}",
+            spec.agent.name,
+            spec.model,
+            spec.lane,
+            spec.depth,
+            spec.tools.len()
+        ),
+        Event::Claimed { epoch, recovered } => {
+            format!("epoch={} recovered={recovered}", epoch.0)
+        }
+        Event::InboxTaken { items } => items
+            .iter()
+            .map(|item| match item {
+                InboxItem::Announcement(announcement) => format!(
+                    "announcement={} [{}] {}",
+                    announcement.child,
+                    announcement.label,
+                    announcement.outcome.status()
+                ),
+                InboxItem::Steer { text, .. } => format!("steer={text}"),
+            })
+            .collect::<Vec<_>>()
+            .join("; "),
+        Event::Answered {
+            turn, blocks, stop, ..
+        } => {
+            let said: Vec<&str> = blocks.iter().map(block).collect();
+            format!("turn={turn} stop={} {}", word(stop), said.join(" | "))
+        }
+        Event::ModelFailed { message, retryable } => format!("retryable={retryable} {message}"),
+        Event::Intended { call, .. } => format!("call={call}"),
+        Event::Delegated { call, wait } => match wait {
+            ChildWait::Result { child } => {
+                format!("call={call} child={} [{}]", child.run, child.label)
+            }
+            ChildWait::Finished { children } => {
+                format!("call={call} children={}", children.len())
+            }
+        },
+        Event::ToolFinished {
+            result, elapsed_ms, ..
+        } => format!(
+            "call={} status={} {elapsed_ms}ms {}",
+            result.call,
+            word(&result.status),
+            result.text
+        ),
+        Event::Finished { outcome } => {
+            let error = outcome.error().unwrap_or_default();
+            format!("status={} {error}", outcome.status())
+        }
+    }
+}
+
+fn block(block: &Block) -> &str {
+    match block {
+        Block::Text { text } | Block::Reasoning { text, .. } => text,
+        Block::Call(call) => &call.name,
+    }
+}
+
+/// A word of the vocabulary as it is written in JSON.
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
+}

@@ -1,0 +1,106 @@
+//! `sortie tasks`: everything here but `cancel` and `delete` only reads, also while another
+//! process owns the store.
+
+mod cancel;
+mod delete;
+mod events;
+mod list;
+mod result;
+mod show;
+mod stats;
+mod transcript;
+mod watch;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Subcommand;
+use sortie_core::{ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord};
+use sortie_store::ReadStore;
+
+use crate::exit::Exit;
+use crate::ids::Prefixes;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::settings::Settings;
+use crate::wiring;
+
+/// How often the store is read by commands that follow.
+const READ_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Shows and manages tasks.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Tasks {
+    List(list::List),
+    Show(show::Show),
+    Result(result::ResultText),
+    Transcript(transcript::Transcript),
+    Events(events::Events),
+    Watch(watch::Watch),
+    Stats(stats::Stats),
+    Cancel(cancel::Cancel),
+    Delete(delete::Delete),
+}
+
+impl Tasks {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        match self {
+            Self::List(list) => list.run(settings).await,
+            Self::Show(show) => show.run(settings).await,
+            Self::Result(result) => result.run(settings).await,
+            Self::Transcript(transcript) => transcript.run(settings).await,
+            Self::Events(events) => events.run(settings).await,
+            Self::Watch(watch) => watch.run(settings).await,
+            Self::Stats(stats) => stats.run(settings).await,
+            Self::Cancel(cancel) => cancel.run(settings, screen).await,
+            Self::Delete(delete) => delete.run(settings, screen).await,
+        }
+    }
+}
+
+/// The store and the task that a person means.
+async fn open(settings: &Settings, id: &str) -> Result<(ReadStore, RunRecord), Problem> {
+    let store = wiring::read_store(settings)?;
+    let run = resolve(&store, id).await?;
+    let record = store.get(run).await?;
+    Ok((store, record))
+}
+
+async fn resolve(store: &ReadStore, id: &str) -> Result<RunId, Problem> {
+    long_enough(id)?;
+    Ok(store.resolve(id).await?)
+}
+
+/// Refuses what is too short to be the beginning of an id.
+pub(super) fn long_enough(id: &str) -> Result<(), Problem> {
+    let digits = id.chars().filter(|character| *character != '-').count();
+    if digits < MIN_PREFIX_CHARS {
+        return Err(Problem::ShortId(id.to_owned()));
+    }
+    Ok(())
+}
+
+/// All records there are: ids are short only with regard to all others.
+async fn all_records(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
+    let filter = ListFilter {
+        archived: true,
+        ..ListFilter::default()
+    };
+    Ok(store.list(filter).await?)
+}
+
+fn prefixes(all: &[RunRecord]) -> Prefixes {
+    Prefixes::of(all.iter().map(|record| record.run_id))
+}
+
+/// The width of the terminal that results go to.
+fn output_columns(settings: &Settings) -> Option<u16> {
+    settings.terminal.output.then(|| {
+        let (_, columns) = console::Term::stdout().size();
+        columns
+    })
+}

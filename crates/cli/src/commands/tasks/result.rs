@@ -1,0 +1,49 @@
+//! `sortie tasks result`.
+
+use clap::Args;
+use sortie_core::{Outcome, TaskJson};
+use sortie_text::{strip_sequences, t};
+
+use super::open;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::report;
+use crate::settings::Settings;
+
+/// Prints a task's result text, and exits by its status
+#[derive(Debug, Args)]
+pub(crate) struct ResultText {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Prints the task as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl ResultText {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let (_, record) = open(settings, &self.id).await?;
+        if self.json {
+            output::json(&TaskJson::from(&record))?;
+            return Ok(Exit::of(&record));
+        }
+        let Some(outcome) = &record.outcome else {
+            output::note(&t!(
+                settings.lang,
+                "result-not-yet",
+                id = record.run_id.to_string(),
+                status = record.status.as_str()
+            ));
+            return Ok(Exit::NotFound);
+        };
+        if let Some(text) = Outcome::text(outcome) {
+            report::final_text(settings, text)?;
+        }
+        if let Some(error) = report::why(settings.lang, &record) {
+            let message = strip_sequences(&error);
+            output::note(&t!(settings.lang, "error-line", message = message));
+        }
+        Ok(Exit::of(&record))
+    }
+}

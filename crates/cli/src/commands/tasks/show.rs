@@ -1,0 +1,143 @@
+//! `sortie tasks show`.
+
+use clap::Args;
+use sortie_core::{Clock, Lang, RunRecord, TaskJson, Timestamp};
+use sortie_runtime::ProcessClock;
+use sortie_text::{cut_middle, one_line, strip_sequences, t};
+
+use super::{all_records, open, prefixes};
+use crate::exit::Exit;
+use crate::ids::Prefixes;
+use crate::output;
+use crate::problem::Problem;
+use crate::report::{self, indented};
+use crate::settings::Settings;
+use crate::table;
+
+/// How much of a task's instruction is shown; `--json` has all of it.
+const TASK_CHARS: usize = 2_000;
+
+/// Shows a task: how far it is, what it used, its children and its result
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let (store, record) = open(settings, &self.id).await?;
+        if self.json {
+            output::json(&TaskJson::from(&record))?;
+            return Ok(Exit::Ok);
+        }
+        let all = all_records(&store).await?;
+        let lang = settings.lang;
+        let now = ProcessClock::start().now();
+        let mut parts = vec![table::pairs(&fields(lang, &record, now))];
+        let task = cut_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
+        parts.push(format!("{}\n{}", t!(lang, "field-task"), indented(&task)));
+        if let Some(children) = children(lang, &record, &all, &prefixes(&all)) {
+            parts.push(children);
+        }
+        if let Some(outcome) = &record.outcome {
+            if let Some(error) = report::why(lang, &record) {
+                let error = indented(&strip_sequences(&error));
+                parts.push(format!("{}\n{error}", t!(lang, "field-error")));
+            }
+            if let Some(text) = outcome.text() {
+                let text = indented(&strip_sequences(text));
+                parts.push(format!("{}\n{text}", t!(lang, "field-result")));
+            }
+        }
+        output::text(&parts.join("\n\n"))?;
+        Ok(Exit::Ok)
+    }
+}
+
+fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String)> {
+    let task = TaskJson::from(record);
+    let unknown = || "-".to_owned();
+    let mut rows = vec![
+        (t!(lang, "field-id"), record.run_id.to_string()),
+        (t!(lang, "field-label"), one_line(&record.label)),
+        (t!(lang, "field-status"), record.status.to_string()),
+    ];
+    if let Some(reason) = task.reason {
+        rows.push((t!(lang, "field-reason"), reason.to_string()));
+    }
+    if let Some(waiting) = task.waiting_on {
+        rows.push((t!(lang, "field-waiting"), waiting.to_string()));
+    }
+    if let Some(position) = record.queue_position {
+        rows.push((t!(lang, "field-position"), position.to_string()));
+    }
+    rows.extend([
+        (
+            t!(lang, "field-progress"),
+            format!("{}%", record.summary.progress),
+        ),
+        (t!(lang, "field-agent"), one_line(&record.agent)),
+        (t!(lang, "field-model"), one_line(&record.summary.model)),
+        (t!(lang, "field-session"), one_line(record.session.as_str())),
+        (
+            t!(lang, "field-parent"),
+            record.parent.map_or_else(unknown, |run| run.to_string()),
+        ),
+        (t!(lang, "field-created"), task.created_at),
+        (
+            t!(lang, "field-started"),
+            task.started_at.unwrap_or_else(unknown),
+        ),
+        (
+            t!(lang, "field-ended"),
+            task.completed_at.unwrap_or_else(unknown),
+        ),
+        (t!(lang, "field-elapsed"), table::elapsed(record, now)),
+        (
+            t!(lang, "field-tools"),
+            record.summary.tool_calls.to_string(),
+        ),
+        (
+            t!(lang, "field-tokens"),
+            task.usage
+                .total_tokens()
+                .map_or_else(unknown, |tokens| tokens.to_string()),
+        ),
+        (t!(lang, "field-delivery"), record.delivery.to_string()),
+    ]);
+    if let Some(error) = &record.delivery_error {
+        rows.push((t!(lang, "field-delivery-error"), one_line(error)));
+    }
+    rows
+}
+
+fn children(
+    lang: Lang,
+    record: &RunRecord,
+    all: &[RunRecord],
+    prefixes: &Prefixes,
+) -> Option<String> {
+    let lines: Vec<String> = all
+        .iter()
+        .rev()
+        .filter(|run| run.parent == Some(record.run_id))
+        .map(|run| {
+            format!(
+                "{} [{}] {}: {}",
+                prefixes.short(run.run_id),
+                one_line(&run.agent),
+                one_line(&run.label),
+                run.status
+            )
+        })
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let lines = indented(&lines.join("\n"));
+    Some(format!("{}\n{lines}", t!(lang, "field-children")))
+}

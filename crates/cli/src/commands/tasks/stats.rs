@@ -1,0 +1,55 @@
+//! `sortie tasks stats`.
+
+use clap::Args;
+use sortie_core::{ListFilter, SessionKey, Status};
+use sortie_text::t;
+
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::table;
+use crate::wiring;
+
+/// Counts tasks by status
+#[derive(Debug, Args)]
+pub(crate) struct Stats {
+    /// Only tasks of this session, written channel:chat_id
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionKey>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stats {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let store = wiring::read_store(settings)?;
+        let stats = store
+            .stats(ListFilter {
+                session: self.session,
+                archived: true,
+                ..ListFilter::default()
+            })
+            .await?;
+        if self.json {
+            output::json(&stats)?;
+            return Ok(Exit::Ok);
+        }
+        let count = |status: &Status| match status {
+            Status::Pending => stats.pending,
+            Status::Running => stats.running,
+            Status::Completed => stats.completed,
+            Status::Failed => stats.failed,
+            Status::Timeout => stats.timeout,
+            Status::Cancelled => stats.cancelled,
+        };
+        let mut rows: Vec<(String, String)> = Status::ALL
+            .iter()
+            .map(|status| (status.to_string(), count(status).to_string()))
+            .collect();
+        rows.push((t!(settings.lang, "stats-total"), stats.total.to_string()));
+        output::text(&table::pairs(&rows))?;
+        Ok(Exit::Ok)
+    }
+}

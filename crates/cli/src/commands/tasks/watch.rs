@@ -1,0 +1,173 @@
+//! `sortie tasks watch`.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use console::Term;
+use sortie_core::{Clock, ListFilter, RunId, RunRecord, Status, TaskJson};
+use sortie_runtime::ProcessClock;
+use sortie_store::ReadStore;
+use sortie_text::{cut_columns, one_line, t};
+
+use super::{READ_INTERVAL, all_records, output_columns, prefixes};
+use crate::exit::Exit;
+use crate::ids::Prefixes;
+use crate::lock::is_free;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::table::{self, Look};
+use crate::wiring;
+
+/// Follows what is active until nothing is
+///
+/// On a terminal the table changes in place; elsewhere each change is a line.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Prints each change as a line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was shown of a task, to tell what has changed.
+type Shown = (Status, u8, u32);
+
+impl Watch {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let store = wiring::read_store(settings)?;
+        let mut view = View::new(settings, self.json);
+        loop {
+            let active = active(&store).await?;
+            let watched = view.watched(&store, &active).await?;
+            view.show(&store, &watched).await?;
+            if active.is_empty() {
+                if watched.is_empty() {
+                    output::note(&t!(settings.lang, "watch-nothing"));
+                }
+                return Ok(Exit::Ok);
+            }
+            if is_free(&settings.home) {
+                output::note(&t!(settings.lang, "watch-left-alone"));
+                return Ok(Exit::Ok);
+            }
+            tokio::time::sleep(READ_INTERVAL).await;
+        }
+    }
+}
+
+async fn active(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
+    let mut records = Vec::new();
+    for status in [Status::Pending, Status::Running] {
+        let filter = ListFilter {
+            status: Some(status),
+            ..ListFilter::default()
+        };
+        records.extend(store.list(filter).await?);
+    }
+    Ok(records)
+}
+
+#[derive(Debug)]
+struct View<'a> {
+    settings: &'a Settings,
+    json: bool,
+    clock: ProcessClock,
+    terminal: Option<Term>,
+    lines_drawn: usize,
+    shown: BTreeMap<RunId, Shown>,
+}
+
+impl<'a> View<'a> {
+    fn new(settings: &'a Settings, json: bool) -> Self {
+        let in_place = settings.terminal.output && !json;
+        Self {
+            settings,
+            json,
+            clock: ProcessClock::start(),
+            terminal: in_place.then(Term::stdout),
+            lines_drawn: 0,
+            shown: BTreeMap::new(),
+        }
+    }
+
+    /// What is active, and what was and has ended since; newest first.
+    async fn watched(
+        &self,
+        store: &ReadStore,
+        active: &[RunRecord],
+    ) -> Result<Vec<RunRecord>, Problem> {
+        let mut records = active.to_vec();
+        for run in self.shown.keys() {
+            if active.iter().all(|record| record.run_id != *run) {
+                records.push(store.get(*run).await?);
+            }
+        }
+        records.sort_by_key(|record| std::cmp::Reverse(record.run_id));
+        Ok(records)
+    }
+
+    async fn show(&mut self, store: &ReadStore, records: &[RunRecord]) -> Result<(), Problem> {
+        let all = all_records(store).await?;
+        let prefixes = prefixes(&all);
+        if self.terminal.is_some() {
+            self.draw(records, &prefixes)?;
+        }
+        for record in records.iter().rev() {
+            let now = (
+                record.status,
+                record.summary.progress,
+                record.summary.tool_calls,
+            );
+            if self.shown.insert(record.run_id, now) == Some(now) || self.terminal.is_some() {
+                continue;
+            }
+            if self.json {
+                output::json_line(&TaskJson::from(record))?;
+            } else {
+                output::text(&change(record, &prefixes))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, records: &[RunRecord], prefixes: &Prefixes) -> Result<(), Problem> {
+        let Some(terminal) = &self.terminal else {
+            return Ok(());
+        };
+        if records.is_empty() {
+            return Ok(());
+        }
+        let text = table::tasks(
+            records,
+            prefixes,
+            Look {
+                lang: self.settings.lang,
+                columns: output_columns(self.settings),
+                now: self.clock.now(),
+            },
+        );
+        let (rows, columns) = terminal.size();
+        // What does not fit the screen cannot be drawn over.
+        let lines: Vec<String> = text
+            .lines()
+            .take(usize::from(rows).saturating_sub(1))
+            .map(|line| cut_columns(line, usize::from(columns)))
+            .collect();
+        terminal
+            .clear_last_lines(self.lines_drawn)
+            .map_err(Problem::Output)?;
+        self.lines_drawn = lines.len();
+        output::text(&lines.join("\n"))
+    }
+}
+
+fn change(record: &RunRecord, prefixes: &Prefixes) -> String {
+    format!(
+        "{} [{}] {}: {} {}%",
+        prefixes.short(record.run_id),
+        one_line(&record.agent),
+        one_line(&record.label),
+        record.status,
+        record.summary.progress
+    )
+}

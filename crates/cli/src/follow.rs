@@ -1,0 +1,313 @@
+//! Waiting for runs: progress while they run, and what signals mean for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use sortie_core::{
+    Delivery, ListFilter, Notification, NotificationKind, RunId, RunRecord, Status, Timestamp,
+};
+use sortie_runtime::Runtime;
+use sortie_text::t;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use crate::colors::Colors;
+use crate::output;
+use crate::problem::Problem;
+use crate::progress::Progress;
+use crate::screen::Screen;
+use crate::settings::Settings;
+use crate::signals::{Signal, Signals};
+
+/// How often lines that change with time are drawn.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
+/// How often the store is asked in case a notification was missed.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// How long results may take to reach places outside once everything has ended. What takes longer
+/// is tried again by the next process.
+const DELIVERY_GRACE: Duration = Duration::from_secs(5);
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    /// A run, all its descendants, and its delivery.
+    Tree(RunId),
+    /// Everything there is.
+    Everything,
+}
+
+/// Why waiting came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// What was waited for has ended.
+    Ended,
+    /// The same, because a person cancelled it.
+    Cancelled,
+    /// A person does not want to wait for that either.
+    Abandoned,
+    /// The process has to go.
+    Terminated,
+}
+
+/// Whether notifications are also written to stdout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// They are not.
+    Off,
+    /// One line of JSON each.
+    JsonLines,
+}
+
+/// Follows runs until they have ended or a signal says otherwise.
+#[derive(Debug)]
+pub(crate) struct Follow<'a> {
+    settings: &'a Settings,
+    screen: &'a Screen,
+    runtime: &'a Runtime,
+    progress: Progress,
+    goal: Goal,
+    stream: Stream,
+    cancelled: bool,
+    /// When only deliveries were left.
+    ended_at: Option<Instant>,
+}
+
+impl<'a> Follow<'a> {
+    /// Prepares to follow. What ended before `since` is not shown.
+    pub(crate) fn new(
+        settings: &'a Settings,
+        screen: &'a Arc<Screen>,
+        runtime: &'a Runtime,
+        goal: Goal,
+        stream: Stream,
+        since: Timestamp,
+    ) -> Self {
+        let colors = Colors::of(runtime.agents());
+        Self {
+            settings,
+            screen,
+            runtime,
+            progress: Progress::new(settings.lang, Arc::clone(screen), colors, since),
+            goal,
+            stream,
+            cancelled: false,
+            ended_at: None,
+        }
+    }
+
+    /// Follows. `news` was subscribed to before the runs were made.
+    pub(crate) async fn until_ended(
+        mut self,
+        news: &mut broadcast::Receiver<Notification>,
+        signals: &mut Signals,
+    ) -> Result<Stopped, Problem> {
+        let mut next_look = Instant::now();
+        loop {
+            if Instant::now() >= next_look {
+                if self.look().await? {
+                    return self.ended(news).await;
+                }
+                next_look = Instant::now() + LOOK_INTERVAL;
+            }
+            self.progress.draw(self.runtime.now());
+            let next_draw = Instant::now() + self.pause();
+            tokio::select! {
+                biased;
+                signal = signals.next() => {
+                    if let Some(stopped) = self.signalled(signal).await? {
+                        return Ok(stopped);
+                    }
+                    next_look = Instant::now();
+                }
+                heard = news.recv() => {
+                    if self.heard(heard).await? {
+                        next_look = Instant::now();
+                    }
+                }
+                () = tokio::time::sleep_until(next_draw.min(next_look)) => {}
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        if self.screen.is_live() {
+            DRAW_INTERVAL
+        } else {
+            LOOK_INTERVAL
+        }
+    }
+
+    async fn signalled(&mut self, signal: Signal) -> Result<Option<Stopped>, Problem> {
+        match signal {
+            Signal::Terminate => Ok(Some(Stopped::Terminated)),
+            Signal::Interrupt if self.cancelled => Ok(Some(Stopped::Abandoned)),
+            Signal::Interrupt => {
+                self.cancelled = true;
+                self.screen.line(&t!(self.settings.lang, "stopping"));
+                self.cancel().await?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Cancels what is waited for, durably and with all descendants.
+    async fn cancel(&self) -> Result<(), Problem> {
+        let reason = t!(self.settings.lang, "cancel-reason-interrupt");
+        let roots = match self.goal {
+            Goal::Tree(root) => vec![root],
+            Goal::Everything => {
+                let mut roots: Vec<RunId> =
+                    self.active().await?.iter().map(|run| run.root).collect();
+                roots.sort_unstable();
+                roots.dedup();
+                roots
+            }
+        };
+        for root in roots {
+            self.runtime.cancel(root, &reason).await?;
+        }
+        Ok(())
+    }
+
+    /// `true` if the store should be looked at now.
+    async fn heard(&mut self, heard: Result<Notification, RecvError>) -> Result<bool, Problem> {
+        match heard {
+            Ok(notification) => self.take(&notification).await,
+            Err(RecvError::Lagged(missed)) => {
+                if self.stream == Stream::JsonLines {
+                    output::json_line(&json!({"type": "missed", "count": missed}))?;
+                }
+                Ok(true)
+            }
+            // The runtime is gone; the store still knows.
+            Err(RecvError::Closed) => {
+                tokio::time::sleep(LOOK_INTERVAL).await;
+                Ok(true)
+            }
+        }
+    }
+
+    async fn take(&mut self, notification: &Notification) -> Result<bool, Problem> {
+        if !self.concerns(notification) {
+            return Ok(false);
+        }
+        if self.stream == Stream::JsonLines {
+            output::json_line(notification)?;
+        }
+        if self.progress.hear(notification) {
+            let record = self.runtime.get(notification.task_id).await?;
+            self.progress.record(&record);
+        }
+        Ok(may_be_the_last(&notification.kind))
+    }
+
+    fn concerns(&self, notification: &Notification) -> bool {
+        match self.goal {
+            Goal::Tree(root) => notification.root_id == root,
+            Goal::Everything => true,
+        }
+    }
+
+    /// Looks at the records: `true` if there is nothing left to wait for.
+    async fn look(&mut self) -> Result<bool, Problem> {
+        let records = match self.goal {
+            Goal::Tree(root) => self.tree(root).await?,
+            Goal::Everything => self.active().await?,
+        };
+        for record in &records {
+            self.progress.record(record);
+        }
+        self.settle_missed(&records).await?;
+        if records.iter().any(|run| !run.status.is_terminal()) {
+            self.ended_at = None;
+            return Ok(false);
+        }
+        let since = *self.ended_at.get_or_insert_with(Instant::now);
+        Ok(since.elapsed() >= DELIVERY_GRACE || !self.owes_delivery(&records).await?)
+    }
+
+    /// Whether a result that somebody outside waits for is still on its way.
+    async fn owes_delivery(&self, records: &[RunRecord]) -> Result<bool, Problem> {
+        match self.goal {
+            Goal::Tree(root) => Ok(records.iter().any(|run| run.run_id == root && owes(run))),
+            Goal::Everything => {
+                let all = self.runtime.list(ListFilter::default()).await?;
+                Ok(all.iter().any(owes))
+            }
+        }
+    }
+
+    /// Runs that have a line and are not among the records have ended unheard.
+    async fn settle_missed(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
+        for run in self.progress.running_runs() {
+            if records.iter().all(|record| record.run_id != run) {
+                let record = self.runtime.get(run).await?;
+                self.progress.record(&record);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what was still under way to be said.
+    async fn ended(
+        mut self,
+        news: &mut broadcast::Receiver<Notification>,
+    ) -> Result<Stopped, Problem> {
+        while let Ok(notification) = news.try_recv() {
+            self.take(&notification).await?;
+        }
+        self.screen.clear();
+        Ok(if self.cancelled {
+            Stopped::Cancelled
+        } else {
+            Stopped::Ended
+        })
+    }
+
+    async fn tree(&self, root: RunId) -> Result<Vec<RunRecord>, Problem> {
+        let filter = ListFilter {
+            root: Some(root),
+            archived: true,
+            ..ListFilter::default()
+        };
+        let mut records = self.runtime.list(filter).await?;
+        // Oldest first, so that lines come in the order in which runs were started.
+        records.reverse();
+        Ok(records)
+    }
+
+    async fn active(&self) -> Result<Vec<RunRecord>, Problem> {
+        let mut records = Vec::new();
+        for status in [Status::Running, Status::Pending] {
+            let filter = ListFilter {
+                status: Some(status),
+                ..ListFilter::default()
+            };
+            records.extend(self.runtime.list(filter).await?);
+        }
+        records.sort_by_key(|run| run.run_id);
+        Ok(records)
+    }
+}
+
+/// Whether a run has ended and its result is still on its way.
+fn owes(record: &RunRecord) -> bool {
+    record.status.is_terminal() && record.delivery == Delivery::Pending
+}
+
+const fn may_be_the_last(kind: &NotificationKind) -> bool {
+    match kind {
+        NotificationKind::Completed { .. }
+        | NotificationKind::Failed { .. }
+        | NotificationKind::Timeout { .. }
+        | NotificationKind::Cancelled { .. }
+        | NotificationKind::Delivery { .. } => true,
+        NotificationKind::Queued { .. }
+        | NotificationKind::Started { .. }
+        | NotificationKind::Progress { .. }
+        | NotificationKind::Tool { .. }
+        | NotificationKind::Said { .. } => false,
+    }
+}

@@ -1,0 +1,259 @@
+//! What can go wrong at the command line, who is told, and what they can do then.
+
+use std::error::Error;
+use std::io;
+use std::path::PathBuf;
+
+use sortie_core::{Lang, MIN_PREFIX_CHARS, ModelError, StoreError};
+use sortie_runtime::RuntimeError;
+use sortie_text::{strip_sequences, t};
+
+use crate::exit::Exit;
+use crate::output;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// The runtime refused or failed.
+    Runtime(RuntimeError),
+    /// The model cannot be used.
+    Model(ModelError),
+    /// There is no agent of this name.
+    NoAgent {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A prefix of an id that is too short to mean anything.
+    ShortId(String),
+    /// No folder for the store is known.
+    NoHome,
+    /// The folder to work in cannot be used.
+    Workspace {
+        /// The folder.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The instruction could not be read.
+    Input(io::Error),
+    /// The instruction is empty.
+    EmptyInput,
+    /// The place for results is not written as one.
+    Sink(String),
+    /// What was found out could not be written.
+    Output(io::Error),
+    /// The operating system did not give the process what it needs.
+    Process(io::Error),
+    /// A test's plan to crash cannot be read.
+    #[cfg(feature = "crash-points")]
+    CrashPlan(String),
+}
+
+impl From<RuntimeError> for Problem {
+    fn from(error: RuntimeError) -> Self {
+        Self::Runtime(error)
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        Self::Runtime(error.into())
+    }
+}
+
+impl From<ModelError> for Problem {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+/// A problem in words.
+struct Words {
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl Problem {
+    /// Tells it on stderr, once, with its causes and what to do; then says how to exit.
+    pub(crate) fn tell(&self, lang: Lang) -> Exit {
+        if self.is_closed_pipe() {
+            return Exit::Ok;
+        }
+        let words = self.words(lang);
+        output::note(&first_line(lang, &words.message));
+        for cause in words.causes {
+            output::note(&t!(lang, "error-cause", cause = strip_sequences(&cause)));
+        }
+        if let Some(hint) = words.hint {
+            output::note(&t!(lang, "error-hint", hint = hint));
+        }
+        self.exit()
+    }
+
+    /// Whoever read the output has seen enough: nobody's mistake.
+    fn is_closed_pipe(&self) -> bool {
+        matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Runtime(RuntimeError::Refused(_)) => Exit::Refused,
+            Self::Runtime(RuntimeError::Store(error)) => match error {
+                StoreError::NotFound(_) => Exit::NotFound,
+                StoreError::Ambiguous { .. } => Exit::Usage,
+                StoreError::WrongState { .. } => Exit::Refused,
+                StoreError::Fenced { .. }
+                | StoreError::Damaged { .. }
+                | StoreError::Locked { .. }
+                | StoreError::Failed { .. } => Exit::Store,
+            },
+            Self::NoAgent { .. } => Exit::NotFound,
+            Self::Model(_)
+            | Self::ShortId(_)
+            | Self::NoHome
+            | Self::Workspace { .. }
+            | Self::Input(_)
+            | Self::EmptyInput
+            | Self::Sink(_) => Exit::Usage,
+            #[cfg(feature = "crash-points")]
+            Self::CrashPlan(_) => Exit::Usage,
+            Self::Runtime(RuntimeError::Toolbox(_)) | Self::Output(_) | Self::Process(_) => {
+                Exit::Failed
+            }
+        }
+    }
+
+    fn words(&self, lang: Lang) -> Words {
+        let plain = |message: String| Words {
+            message,
+            causes: Vec::new(),
+            hint: None,
+        };
+        let hinted = |message: String, hint: String| Words {
+            message,
+            causes: Vec::new(),
+            hint: Some(hint),
+        };
+        match self {
+            Self::Runtime(RuntimeError::Refused(sentence)) => plain(sentence.clone()),
+            Self::Runtime(RuntimeError::Store(error)) => store_words(lang, error),
+            Self::Runtime(RuntimeError::Toolbox(error)) => plain(error.to_string()),
+            Self::Model(error) => hinted(
+                t!(lang, "error-model", message = &error.message),
+                t!(lang, "hint-model"),
+            ),
+            Self::NoAgent { name, known } => hinted(
+                t!(lang, "error-no-agent", name = name),
+                t!(lang, "hint-no-agent", known = known),
+            ),
+            Self::ShortId(typed) => hinted(
+                t!(lang, "error-short-id", id = typed, min = MIN_PREFIX_CHARS),
+                t!(lang, "hint-id"),
+            ),
+            Self::NoHome => hinted(t!(lang, "error-no-home"), t!(lang, "hint-no-home")),
+            Self::Workspace { path, source } => Words {
+                message: t!(lang, "error-workspace", path = path.display().to_string()),
+                causes: chain(source),
+                hint: Some(t!(lang, "hint-workspace")),
+            },
+            Self::Input(source) => Words {
+                message: t!(lang, "error-input"),
+                causes: chain(source),
+                hint: None,
+            },
+            Self::EmptyInput => hinted(t!(lang, "error-empty-input"), t!(lang, "hint-empty-input")),
+            Self::Sink(address) => hinted(
+                t!(lang, "error-sink", address = address),
+                t!(lang, "hint-sink"),
+            ),
+            Self::Output(source) => Words {
+                message: t!(lang, "error-output"),
+                causes: chain(source),
+                hint: None,
+            },
+            Self::Process(source) => Words {
+                message: t!(lang, "error-process"),
+                causes: chain(source),
+                hint: None,
+            },
+            #[cfg(feature = "crash-points")]
+            Self::CrashPlan(sentence) => plain(sentence.clone()),
+        }
+    }
+}
+
+fn store_words(lang: Lang, error: &StoreError) -> Words {
+    let (message, hint) = match error {
+        StoreError::Locked { owner } => (
+            t!(lang, "error-locked", owner = strip_sequences(owner)),
+            Some(t!(lang, "hint-locked")),
+        ),
+        StoreError::NotFound(id) => (
+            t!(lang, "error-not-found", id = id),
+            Some(t!(lang, "hint-id")),
+        ),
+        StoreError::Ambiguous { prefix, count } => (
+            t!(lang, "error-ambiguous", prefix = prefix, count = *count),
+            Some(t!(lang, "hint-id")),
+        ),
+        StoreError::Damaged { run, seq, what } => (
+            t!(
+                lang,
+                "error-damaged",
+                id = run.to_string(),
+                seq = seq.to_string(),
+                what = what
+            ),
+            Some(t!(lang, "hint-damaged")),
+        ),
+        StoreError::WrongState { run, status, what } => (
+            t!(
+                lang,
+                "error-wrong-state",
+                id = run.to_string(),
+                status = status.as_str(),
+                what = *what
+            ),
+            None,
+        ),
+        StoreError::Failed { doing, .. } => (
+            t!(lang, "error-store", doing = *doing),
+            Some(t!(lang, "hint-store")),
+        ),
+        StoreError::Fenced { run } => (t!(lang, "error-fenced", id = run.to_string()), None),
+    };
+    Words {
+        message,
+        causes: error.source().map(chain).unwrap_or_default(),
+        hint,
+    }
+}
+
+/// Sentences of the runtime that begin with the word already are not given it twice.
+fn first_line(lang: Lang, message: &str) -> String {
+    let message = strip_sequences(message);
+    let begins = |word: &str| {
+        message
+            .get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word))
+    };
+    if begins("error: ") || begins("错误：") {
+        message
+    } else {
+        t!(lang, "error-line", message = message)
+    }
+}
+
+/// An error and all its causes.
+pub(crate) fn chain(error: &dyn Error) -> Vec<String> {
+    let mut words = vec![error.to_string()];
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push(cause.to_string());
+        source = cause.source();
+    }
+    words
+}

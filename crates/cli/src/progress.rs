@@ -1,0 +1,352 @@
+//! One line for each running child: in place on a terminal, at its start and end elsewhere.
+//!
+//! Notifications are hints and records are the truth: whatever was missed is made good by the next
+//! record that is shown here.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sortie_core::{
+    Lane, Lang, Notification, NotificationKind, Outcome, RunId, RunRecord, Status, Timestamp,
+};
+use sortie_text::{columns, cut_columns, one_line, t};
+
+use crate::colors::Colors;
+use crate::report;
+use crate::screen::Screen;
+
+/// What stands before every line, as in the design this line comes from.
+const INDENT: &str = "  ";
+/// A label is never cut below this, however narrow the terminal.
+const LEAST_LABEL_COLUMNS: usize = 12;
+/// How much of a reason a line shows.
+const WHY_COLUMNS: usize = 160;
+
+/// The progress of the runs that a command waits for.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    lang: Lang,
+    screen: Arc<Screen>,
+    colors: Colors,
+    /// What ended before is old news.
+    since: Timestamp,
+    runs: BTreeMap<RunId, Line>,
+    /// The labels of children that wait for a slot.
+    queued: BTreeMap<RunId, String>,
+}
+
+/// What is known about a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Line {
+    agent: String,
+    label: String,
+    tools: u32,
+    started_at: Timestamp,
+    /// Whether it has a line of its own, or is the main run that the last line is about.
+    is_main: bool,
+    ended: bool,
+}
+
+impl Progress {
+    /// Shows runs on this screen, but none that ended before `since`.
+    pub(crate) fn new(lang: Lang, screen: Arc<Screen>, colors: Colors, since: Timestamp) -> Self {
+        Self {
+            lang,
+            screen,
+            colors,
+            since,
+            runs: BTreeMap::new(),
+            queued: BTreeMap::new(),
+        }
+    }
+
+    /// Takes the truth about a run.
+    pub(crate) fn record(&mut self, record: &RunRecord) {
+        let run = record.run_id;
+        if record.status == Status::Pending {
+            if record.parent.is_some() {
+                self.queued.insert(run, one_line(&record.label));
+            }
+            return;
+        }
+        let is_old = record.ended_at.is_some_and(|ended| ended < self.since);
+        if !self.runs.contains_key(&run) && !is_old {
+            self.start(run, Line::of(record), record.outcome.is_none());
+        }
+        self.count(run, record.summary.tool_calls);
+        if let Some(outcome) = &record.outcome {
+            self.end(record, outcome);
+        }
+    }
+
+    /// Takes a hint. `true` if the record should be looked at: a run has ended.
+    pub(crate) fn hear(&mut self, notification: &Notification) -> bool {
+        let run = notification.task_id;
+        match &notification.kind {
+            NotificationKind::Started {
+                agent,
+                label,
+                parent_id: Some(_),
+            } => {
+                let line = Line {
+                    agent: agent.clone(),
+                    label: one_line(label),
+                    tools: 0,
+                    started_at: notification.at,
+                    is_main: false,
+                    ended: false,
+                };
+                if !self.runs.contains_key(&run) {
+                    self.start(run, line, true);
+                }
+                false
+            }
+            // A root is known by its record: only that says which queue it is in.
+            NotificationKind::Started {
+                parent_id: None, ..
+            } => true,
+            NotificationKind::Progress { tool_calls, .. } => {
+                self.count(run, *tool_calls);
+                false
+            }
+            NotificationKind::Tool { tool_calls, .. } => {
+                self.count(run, tool_calls.saturating_add(1));
+                false
+            }
+            NotificationKind::Said { text } => {
+                self.say(run, text);
+                false
+            }
+            NotificationKind::Queued {
+                label,
+                parent_id: Some(_),
+                ..
+            } => {
+                // Heard late, it is no longer true.
+                if !self.runs.contains_key(&run) {
+                    self.queued.insert(run, one_line(label));
+                }
+                false
+            }
+            NotificationKind::Queued {
+                parent_id: None, ..
+            } => false,
+            NotificationKind::Completed { .. }
+            | NotificationKind::Failed { .. }
+            | NotificationKind::Timeout { .. }
+            | NotificationKind::Cancelled { .. }
+            | NotificationKind::Delivery { .. } => true,
+        }
+    }
+
+    /// Draws what changes with time.
+    pub(crate) fn draw(&self, now: Timestamp) {
+        if !self.screen.is_live() {
+            return;
+        }
+        for (run, line) in self.children() {
+            self.screen.show(*run, self.running(line, now));
+        }
+        if let Some(text) = self.main_text(now) {
+            self.screen.status(text);
+        }
+    }
+
+    /// Runs that are known to run, for a look at their records.
+    pub(crate) fn running_runs(&self) -> Vec<RunId> {
+        self.runs
+            .iter()
+            .filter(|(_, line)| !line.ended)
+            .map(|(run, _)| *run)
+            .collect()
+    }
+
+    fn start(&mut self, run: RunId, line: Line, say_so: bool) {
+        self.queued.remove(&run);
+        if say_so && !self.screen.is_live() && !line.is_main {
+            let words = self.fitted(&line.label, |label| {
+                t!(
+                    self.lang,
+                    "progress-started",
+                    agent = &line.agent,
+                    label = label
+                )
+            });
+            self.screen.line(&words);
+        }
+        self.runs.insert(run, line);
+    }
+
+    fn count(&mut self, run: RunId, tools: u32) {
+        if let Some(line) = self.runs.get_mut(&run) {
+            line.tools = line.tools.max(tools);
+        }
+    }
+
+    /// The main agent says something and goes on when its children report.
+    fn say(&self, run: RunId, text: &str) {
+        let Some(line) = self.runs.get(&run) else {
+            return;
+        };
+        let said = format!("{INDENT}[{}] {}", line.agent, one_line(text));
+        self.screen.line(&cut_columns(&said, self.screen.columns()));
+        if !self.screen.is_live()
+            && let Some(waiting) = self.waiting_text()
+        {
+            self.screen.line(&waiting);
+        }
+    }
+
+    fn end(&mut self, record: &RunRecord, outcome: &Outcome) {
+        let run = record.run_id;
+        let line = match self.runs.get_mut(&run) {
+            Some(line) if !line.ended => {
+                line.ended = true;
+                line.clone()
+            }
+            Some(_) | None => return,
+        };
+        if line.is_main {
+            return;
+        }
+        let now = record.ended_at.unwrap_or(line.started_at);
+        let work = self.work(&line, now);
+        let why = || {
+            let why = report::why(self.lang, record).unwrap_or_default();
+            cut_columns(&one_line(&why), WHY_COLUMNS)
+        };
+        let lang = self.lang;
+        let words = self.fitted(&line.label, |label| {
+            let agent = self.colors.paint(&line.agent, &line.agent);
+            match outcome {
+                Outcome::Completed { .. } => {
+                    t!(
+                        lang,
+                        "progress-done",
+                        agent = agent,
+                        label = label,
+                        work = &work
+                    )
+                }
+                Outcome::Failed { .. } => t!(
+                    lang,
+                    "progress-failed",
+                    agent = agent,
+                    label = label,
+                    why = why(),
+                    work = &work
+                ),
+                Outcome::Timeout { .. } => {
+                    t!(
+                        lang,
+                        "progress-timeout",
+                        agent = agent,
+                        label = label,
+                        work = &work
+                    )
+                }
+                Outcome::Cancelled { .. } => {
+                    t!(
+                        lang,
+                        "progress-cancelled",
+                        agent = agent,
+                        label = label,
+                        work = &work
+                    )
+                }
+            }
+        });
+        self.screen.hide(run);
+        self.screen.line(&words);
+    }
+
+    fn children(&self) -> impl Iterator<Item = (&RunId, &Line)> {
+        self.runs
+            .iter()
+            .filter(|(_, line)| !line.ended && !line.is_main)
+    }
+
+    fn running(&self, line: &Line, now: Timestamp) -> String {
+        let work = self.work(line, now);
+        self.fitted(&line.label, |label| {
+            t!(
+                self.lang,
+                "progress-running",
+                agent = self.colors.paint(&line.agent, &line.agent),
+                label = label,
+                work = &work
+            )
+        })
+    }
+
+    fn main_text(&self, now: Timestamp) -> Option<String> {
+        self.waiting_text().or_else(|| {
+            let line = self
+                .runs
+                .values()
+                .find(|line| line.is_main && !line.ended)?;
+            Some(self.running(line, now))
+        })
+    }
+
+    /// Which children the main run waits for.
+    fn waiting_text(&self) -> Option<String> {
+        let main = self
+            .runs
+            .values()
+            .find(|line| line.is_main && !line.ended)?;
+        let labels: Vec<&str> = self
+            .children()
+            .map(|(_, line)| line.label.as_str())
+            .chain(self.queued.values().map(String::as_str))
+            .collect();
+        if labels.is_empty() {
+            return None;
+        }
+        let words = t!(
+            self.lang,
+            "progress-waiting",
+            agent = &main.agent,
+            count = labels.len(),
+            list = labels.join(", ")
+        );
+        Some(cut_columns(
+            &format!("{INDENT}{words}"),
+            self.screen.columns(),
+        ))
+    }
+
+    fn work(&self, line: &Line, now: Timestamp) -> String {
+        let seconds = now.ms_since(line.started_at) as f64 / 1000.0;
+        t!(
+            self.lang,
+            "progress-work",
+            tools = line.tools,
+            seconds = format!("{seconds:.1}")
+        )
+    }
+
+    /// The line with its label cut so that it fits the screen.
+    fn fitted(&self, label: &str, words: impl Fn(&str) -> String) -> String {
+        let rest = columns(&console::strip_ansi_codes(&words(""))) + columns(INDENT);
+        let room = self
+            .screen
+            .columns()
+            .saturating_sub(rest)
+            .max(LEAST_LABEL_COLUMNS);
+        format!("{INDENT}{}", words(&cut_columns(label, room)))
+    }
+}
+
+impl Line {
+    fn of(record: &RunRecord) -> Self {
+        Self {
+            agent: record.agent.clone(),
+            label: one_line(&record.label),
+            tools: record.summary.tool_calls,
+            started_at: record.started_at.unwrap_or(record.created_at),
+            is_main: record.parent.is_none() && record.lane == Lane::Main,
+            ended: false,
+        }
+    }
+}

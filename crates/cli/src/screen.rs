@@ -1,0 +1,171 @@
+//! The lower part of a terminal: lines that change in place, and lines that stay above them.
+//!
+//! Progress, questions and the log all write through one [`Screen`], so that none tears another.
+//! Its lock guards a few lines and is never held across an await.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sortie_core::RunId;
+
+use crate::output;
+use crate::settings::Settings;
+
+/// How wide lines may be where there is no terminal to ask.
+const PLAIN_COLUMNS: usize = 120;
+/// Narrower than this, a terminal gets lines that it has to wrap.
+const LEAST_COLUMNS: usize = 40;
+
+/// Where progress is shown.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    /// The lines that change; `None` if stderr is no terminal.
+    live: Option<MultiProgress>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    lines: BTreeMap<RunId, ProgressBar>,
+    /// Always the last line.
+    status: Option<ProgressBar>,
+    /// Somebody is being asked something: nothing may move.
+    paused: bool,
+    /// What was said meanwhile.
+    held: Vec<String>,
+}
+
+impl Screen {
+    /// The screen of this process.
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let live = settings
+            .terminal
+            .progress
+            .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()));
+        Self {
+            live,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Whether lines can change in place.
+    pub(crate) const fn is_live(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// How wide a line may be.
+    pub(crate) fn columns(&self) -> usize {
+        if !self.is_live() {
+            return PLAIN_COLUMNS;
+        }
+        let (_, columns) = console::Term::stderr().size();
+        // The last column stays free: some terminals wrap when it is written.
+        usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
+    }
+
+    /// Says a line that stays.
+    pub(crate) fn line(&self, text: &str) {
+        let mut state = self.lock();
+        if state.paused {
+            state.held.push(text.to_owned());
+        } else {
+            self.write(text);
+        }
+    }
+
+    /// Shows or changes the line of a run.
+    pub(crate) fn show(&self, run: RunId, text: String) {
+        let Some(live) = &self.live else { return };
+        let mut state = self.lock();
+        if state.paused {
+            return;
+        }
+        if let Some(line) = state.lines.get(&run) {
+            line.set_message(text);
+            return;
+        }
+        let line = match &state.status {
+            Some(status) => live.insert_before(status, new_line()),
+            None => live.add(new_line()),
+        };
+        line.set_message(text);
+        state.lines.insert(run, line);
+    }
+
+    /// Takes the line of a run away.
+    pub(crate) fn hide(&self, run: RunId) {
+        let line = self.lock().lines.remove(&run);
+        if let (Some(live), Some(line)) = (&self.live, line) {
+            line.finish_and_clear();
+            live.remove(&line);
+        }
+    }
+
+    /// Shows or changes the last line.
+    pub(crate) fn status(&self, text: String) {
+        let Some(live) = &self.live else { return };
+        let mut state = self.lock();
+        if !state.paused {
+            state
+                .status
+                .get_or_insert_with(|| live.add(new_line()))
+                .set_message(text);
+        }
+    }
+
+    /// Takes everything away that changes.
+    pub(crate) fn clear(&self) {
+        let Some(live) = &self.live else { return };
+        let mut state = self.lock();
+        let status = state.status.take();
+        for line in std::mem::take(&mut state.lines).into_values().chain(status) {
+            line.finish_and_clear();
+            live.remove(&line);
+        }
+    }
+
+    /// Stands still until the returned value is dropped.
+    pub(crate) fn pause(&self) -> Pause<'_> {
+        self.clear();
+        self.lock().paused = true;
+        Pause { screen: self }
+    }
+
+    fn write(&self, text: &str) {
+        match &self.live {
+            // If the terminal is gone, there is nobody to tell.
+            Some(live) => drop(live.println(text)),
+            None => output::note(text),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A screen that stands still.
+#[derive(Debug)]
+pub(crate) struct Pause<'a> {
+    screen: &'a Screen,
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let mut state = self.screen.lock();
+        state.paused = false;
+        for line in std::mem::take(&mut state.held) {
+            self.screen.write(&line);
+        }
+    }
+}
+
+fn new_line() -> ProgressBar {
+    let line = ProgressBar::new_spinner();
+    // The template is ours and well-formed; the default one would only look different.
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
+        line.set_style(style);
+    }
+    line
+}

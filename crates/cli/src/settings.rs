@@ -1,0 +1,336 @@
+//! Flags and environment, merged once into one value. Nobody below reads the environment.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use sortie_core::Lang;
+use sortie_models::OFFLINE_MODEL;
+use sortie_text::{cut_columns, lang_from, one_line};
+
+use crate::arguments::GlobalArguments;
+use crate::problem::Problem;
+
+/// What shell commands of an agent see of the environment: enough to build and test, and nothing
+/// that holds a key or a password.
+const EXEC_VARIABLES: &[&str] = &[
+    "CARGO_HOME",
+    "COLORTERM",
+    "GOPATH",
+    "GOROOT",
+    "HOME",
+    "JAVA_HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "NVM_DIR",
+    "PATH",
+    "PYENV_ROOT",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+];
+/// The variables that say how a program speaks.
+const LOCALE_PREFIX: &str = "LC_";
+/// The usual variables that hold keys of model providers. Only their names are ever shown.
+const KEY_VARIABLES: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GROQ_API_KEY",
+    "MISTRAL_API_KEY",
+    "MOONSHOT_API_KEY",
+    "OPENAI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "XAI_API_KEY",
+    "ZHIPUAI_API_KEY",
+];
+/// How much of the command line other processes are told.
+const COMMAND_COLUMNS: usize = 120;
+
+/// The environment as a value.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment(BTreeMap<OsString, OsString>);
+
+impl Environment {
+    /// That of this process: the one place where it is read.
+    pub(crate) fn of_process() -> Self {
+        Self(std::env::vars_os().collect())
+    }
+
+    /// A variable that is set to something.
+    fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0
+            .get(OsStr::new(name))
+            .map(OsString::as_os_str)
+            .filter(|value| !value.is_empty())
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.get(name).and_then(OsStr::to_str)
+    }
+
+    fn locale(&self) -> Option<&str> {
+        ["SORTIE_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
+            .into_iter()
+            .find_map(|name| self.text(name))
+    }
+
+    fn for_exec(&self) -> Vec<(OsString, OsString)> {
+        let allowed = |name: &OsStr| {
+            name.to_str().is_some_and(|name| {
+                EXEC_VARIABLES.contains(&name) || name.starts_with(LOCALE_PREFIX)
+            })
+        };
+        self.0
+            .iter()
+            .filter(|(name, _)| allowed(name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+}
+
+/// Everything that was set, by flag or by environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// Where the store is.
+    pub(crate) home: PathBuf,
+    /// The language of everything people read.
+    pub(crate) lang: Lang,
+    /// The model of runs that ask for none.
+    pub(crate) default_model: String,
+    /// The folder the command was started in.
+    pub(crate) folder: PathBuf,
+    /// The environment of shell commands.
+    pub(crate) exec_environment: Vec<(OsString, OsString)>,
+    /// Where programs are looked for.
+    pub(crate) search_path: Vec<PathBuf>,
+    /// Which of the usual key variables are set.
+    pub(crate) keys: Vec<&'static str>,
+    /// The command, for other processes that find the store in use.
+    pub(crate) command: String,
+    /// What to log.
+    pub(crate) log: Option<String>,
+    /// Which streams are a terminal.
+    pub(crate) terminal: Terminal,
+    /// Where a test wants the process to die.
+    #[cfg(feature = "crash-points")]
+    pub(crate) crash_at: Option<String>,
+    /// What a test wants broken.
+    #[cfg(feature = "crash-points")]
+    pub(crate) break_part: Option<String>,
+}
+
+/// Which streams a person sits at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terminal {
+    /// Somebody can type.
+    pub(crate) input: bool,
+    /// Somebody reads the results.
+    pub(crate) output: bool,
+    /// Somebody reads the progress.
+    pub(crate) progress: bool,
+}
+
+impl Terminal {
+    fn of_process() -> Self {
+        Self {
+            input: std::io::stdin().is_terminal(),
+            output: std::io::stdout().is_terminal(),
+            progress: std::io::stderr().is_terminal(),
+        }
+    }
+
+    /// Whether somebody can be asked.
+    pub(crate) const fn has_person(self) -> bool {
+        self.input && self.progress
+    }
+}
+
+/// Settings that could not be made, and the language to say so in.
+#[derive(Debug)]
+pub(crate) struct Unsettled {
+    /// Why.
+    pub(crate) problem: Problem,
+    /// How to say it.
+    pub(crate) lang: Lang,
+}
+
+impl Settings {
+    /// Flags first, then the environment, then defaults.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "nobody should read the environment after this"
+    )]
+    pub(crate) fn new(
+        global: &GlobalArguments,
+        environment: Environment,
+    ) -> Result<Self, Unsettled> {
+        let lang = global
+            .lang
+            .unwrap_or_else(|| lang_from(environment.locale()));
+        let failed = |problem| Unsettled { problem, lang };
+        let folder = std::env::current_dir()
+            .map_err(Problem::Process)
+            .map_err(failed)?;
+        let home = home(global, &environment)
+            .ok_or(Problem::NoHome)
+            .map_err(failed)?;
+        let terminal = Terminal::of_process();
+        let colors = !global.no_color && environment.get("NO_COLOR").is_none();
+        console::set_colors_enabled(colors && terminal.output);
+        console::set_colors_enabled_stderr(colors && terminal.progress);
+        Ok(Self {
+            home: folder.join(home),
+            lang,
+            default_model: environment
+                .text("SORTIE_MODEL")
+                .unwrap_or(OFFLINE_MODEL)
+                .to_owned(),
+            exec_environment: environment.for_exec(),
+            search_path: environment
+                .get("PATH")
+                .map(|path| std::env::split_paths(path).collect())
+                .unwrap_or_default(),
+            keys: KEY_VARIABLES
+                .iter()
+                .copied()
+                .filter(|name| environment.get(name).is_some())
+                .collect(),
+            command: command_line(std::env::args_os()),
+            log: environment.text("SORTIE_LOG").map(str::to_owned),
+            #[cfg(feature = "crash-points")]
+            crash_at: environment.text("SORTIE_CRASH_AT").map(str::to_owned),
+            #[cfg(feature = "crash-points")]
+            break_part: environment.text("SORTIE_BREAK").map(str::to_owned),
+            terminal,
+            folder,
+        })
+    }
+
+    /// A model's name that means the same in every folder: paths in it become absolute.
+    pub(crate) fn absolute_model(&self, name: &str) -> String {
+        match name.strip_prefix("script:") {
+            Some(path) if !path.is_empty() => {
+                format!("script:{}", self.folder.join(path).display())
+            }
+            Some(_) | None => name.to_owned(),
+        }
+    }
+
+    /// The folder that a run works in.
+    pub(crate) fn workspace(&self, given: Option<&Path>) -> Result<PathBuf, Problem> {
+        let path = given.map_or_else(|| self.folder.clone(), |given| self.folder.join(given));
+        let bad = |source| Problem::Workspace {
+            path: path.clone(),
+            source,
+        };
+        let whole = path.canonicalize().map_err(bad)?;
+        if whole.is_dir() {
+            Ok(whole)
+        } else {
+            Err(bad(std::io::ErrorKind::NotADirectory.into()))
+        }
+    }
+}
+
+fn home(global: &GlobalArguments, environment: &Environment) -> Option<PathBuf> {
+    global
+        .home
+        .clone()
+        .or_else(|| environment.get("SORTIE_HOME").map(PathBuf::from))
+        .or_else(|| {
+            let folders = directories::ProjectDirs::from("", "", "sortie")?;
+            Some(folders.data_dir().to_owned())
+        })
+}
+
+/// The command as the person typed it, on one line and not too long.
+fn command_line(words: impl Iterator<Item = OsString>) -> String {
+    let words: Vec<String> = std::iter::once("sortie".to_owned())
+        .chain(
+            words
+                .skip(1)
+                .map(|word| word.to_string_lossy().into_owned()),
+        )
+        .collect();
+    cut_columns(&one_line(&words.join(" ")), COMMAND_COLUMNS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Environment {
+        Environment(
+            pairs
+                .iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn shell_commands_see_no_keys() {
+        let environment = environment(&[
+            ("PATH", "/bin"),
+            ("LC_TIME", "de_DE"),
+            ("OPENAI_API_KEY", "secret"),
+            ("AWS_SECRET_ACCESS_KEY", "secret"),
+            ("HTTPS_PROXY", "http://user:secret@proxy"),
+            ("SORTIE_HOME", "/x"),
+        ]);
+        let names: Vec<_> = environment
+            .for_exec()
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
+        assert_eq!(names, ["LC_TIME", "PATH"]);
+    }
+
+    #[test]
+    fn key_variables_never_reach_shell_commands() {
+        for name in KEY_VARIABLES {
+            assert!(!EXEC_VARIABLES.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_locale_counts() {
+        let check = |pairs: &[(&str, &str)], expected: Lang| {
+            assert_eq!(
+                lang_from(environment(pairs).locale()),
+                expected,
+                "{pairs:?}"
+            );
+        };
+        check(&[], Lang::En);
+        check(&[("LANG", "zh_CN.UTF-8")], Lang::Zh);
+        check(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C")], Lang::En);
+        check(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "")], Lang::Zh);
+        check(&[("LC_ALL", "C"), ("SORTIE_LANG", "zh")], Lang::Zh);
+    }
+
+    #[test]
+    fn a_command_line_is_one_short_line() {
+        let check = |words: &[&str], expected: &str| {
+            let words = words.iter().map(OsString::from);
+            assert_eq!(command_line(words), expected);
+        };
+        check(&["/usr/bin/sortie", "run", "a\nb"], "sortie run a b");
+        check(
+            &["sortie", &"x".repeat(200)],
+            &format!("sortie {}…", "x".repeat(112)),
+        );
+    }
+}

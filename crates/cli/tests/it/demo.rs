@@ -1,0 +1,59 @@
+//! `sortie demo`: what it says is true of the folder it looked at.
+
+use crate::world::World;
+
+#[test]
+fn two_folders_give_two_true_reports() {
+    let rusty = World::new();
+    rusty.write("README.md", "# Rusty\n\nA tool for hinges.\n");
+    rusty.write("src/main.rs", "// TODO oil the hinges\nfn main() {}\n");
+    let snaky = World::new();
+    snaky.write("snake.py", "print('hiss')\n");
+    let said = |world: &World| {
+        let said = world.ok(&["demo"]);
+        let done = said.err.matches(" - done (").count();
+        assert_eq!(done, 3, "{}", said.err);
+        said.out
+    };
+    let (rust, python) = (said(&rusty), said(&snaky));
+    for expected in ["Rust", "Rusty", "main.rs", "TODO"] {
+        assert!(rust.contains(expected), "{expected}: {rust}");
+    }
+    assert!(
+        python.contains("Python") && python.contains("snake.py"),
+        "{python}"
+    );
+    assert!(
+        !python.contains("Rusty") && !rust.contains("snake"),
+        "{python}"
+    );
+    assert_ne!(rust, python);
+}
+
+#[test]
+fn the_demo_speaks_chinese_and_json() {
+    let world = World::new().with("SORTIE_LANG", "zh");
+    world.write("snake.py", "print('hiss')\n");
+    let task = world.json(&["demo", "--json"]);
+    assert_eq!(task["status"], "completed");
+    let result = task["result"].as_str().unwrap();
+    assert!(result.contains("snake.py"), "{result}");
+    let chinese = result
+        .chars()
+        .filter(|c| ('\u{4e00}'..='\u{9fff}').contains(c))
+        .count();
+    assert!(chinese > 20, "{result}");
+    assert_eq!(world.tasks().len(), 4);
+}
+
+#[test]
+fn a_folder_can_be_named() {
+    let world = World::new();
+    world.write("inner/only.go", "package main\n");
+    let said = world.ok(&["demo", "--workspace", "inner", "--pace", "1"]);
+    assert!(said.out.contains("only.go"), "{}", said.out);
+    assert_eq!(
+        world.sortie(&["demo", "--workspace", "nowhere"]).code,
+        Some(2)
+    );
+}

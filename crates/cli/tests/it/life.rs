@@ -1,0 +1,240 @@
+//! Locks, signals and sudden death.
+
+use rustix::process::{Pid, Signal, test_kill_process};
+use serde_json::Value;
+
+use crate::world::World;
+
+/// One child reports, the other never does.
+const HALF: &str = r#"
+  - when: { agent: main, turn: 1 }
+    say: Two are out.
+    calls:
+      - { tool: task, args: { description: quick, prompt: Be quick., subagent_type: explore } }
+      - { tool: task, args: { description: slow, prompt: Be slow., subagent_type: explore } }
+  - when: { agent: main, turn: 2 }
+    say: "Both are back: {{result:1}}"
+  - when: { label: quick }
+    say: quick as a flash
+  - when: { label: slow }
+    fault: { kind: hang }
+"#;
+
+/// The same after whatever kept the slow one has gone.
+fn patient(rules: &str) -> String {
+    rules.replace("fault: { kind: hang }", "say: slow and steady")
+}
+
+fn statuses(world: &World) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = world
+        .tasks()
+        .iter()
+        .map(|task| {
+            let word = |name: &str| task[name].as_str().unwrap().to_owned();
+            (word("label"), word("status"))
+        })
+        .collect();
+    all.sort();
+    all
+}
+
+fn expect_statuses(world: &World, expected: &[(&str, &str)]) {
+    let expected: Vec<(String, String)> = expected
+        .iter()
+        .map(|(label, status)| ((*label).to_owned(), (*status).to_owned()))
+        .collect();
+    assert_eq!(statuses(world), expected);
+}
+
+#[test]
+fn a_store_in_use_names_its_user() {
+    let world = World::new();
+    let model = world.scenario(HALF);
+    let mut first = world.start(&["run", "top", "--model", &model]);
+    first.hears("[explore] quick - done");
+    let second = world.sortie(&["run", "another", "--model", &model]);
+    assert_eq!(second.code, Some(3), "{second:#?}");
+    let owner = format!(
+        "`sortie run top --model {model}` (pid {}, since ",
+        first.pid()
+    );
+    let words = second.err.replace('…', "");
+    let shared = owner.chars().take(60).collect::<String>();
+    assert!(
+        words.contains(&format!("error: The store is in use by {shared}")),
+        "{words}"
+    );
+    assert!(
+        words.contains(&format!("(pid {}, since 20", first.pid())),
+        "{words}"
+    );
+    assert!(words.contains("hint: Wait until it is done"), "{words}");
+    let cancel = world.sortie(&["tasks", "cancel", "ffffffff"]);
+    assert_eq!(cancel.code, Some(3), "{cancel:#?}");
+    let id = world.task("quick")["task_id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        world.ok(&["tasks", "result", &id]).out,
+        "quick as a flash\n"
+    );
+    assert_eq!(world.task("slow")["status"], "running");
+}
+
+#[test]
+fn an_interrupt_cancels_everything_and_keeps_what_there_is() {
+    let world = World::new();
+    let model = world.scenario(HALF);
+    let mut run = world.start(&["run", "top", "--model", &model]);
+    run.hears("[explore] quick - done").signal(Signal::INT);
+    let said = run.end();
+    assert_eq!(said.code, Some(130), "{said:#?}");
+    assert_eq!(said.out, "");
+    for expected in [
+        "Cancelling; waiting until everything has stopped.",
+        "  [explore] slow - cancelled (0 tools, ",
+        "error: Cancelled by a person: stopped with Ctrl-C",
+        "It had said this much:\n    Two are out.",
+        "Kept: the result of [explore] quick (sortie tasks result ",
+        "For everything that was kept: sortie tasks show ",
+    ] {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    expect_statuses(
+        &world,
+        &[
+            ("quick", "completed"),
+            ("slow", "cancelled"),
+            ("top", "cancelled"),
+        ],
+    );
+    assert_eq!(world.ok(&["resume"]).err, "There is nothing to resume.\n");
+}
+
+/// Whether the process does anything: one that is dead and not yet buried does not.
+fn runs(pid: Pid) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    match state {
+        Ok(state) => !state.contains(") Z "),
+        Err(_) => test_kill_process(pid).is_ok(),
+    }
+}
+
+const BUSY_SHELL: &str = r#"
+  - when: { turn: 1 }
+    calls: [{ tool: exec, args: { command: "echo $$ > pid; exec sleep 600" } }]
+  - say: never
+"#;
+
+#[test]
+fn an_interrupt_leaves_no_process_behind() {
+    let world = World::new();
+    let model = world.scenario(BUSY_SHELL);
+    let mut run = world.start(&["run", "top", "--yes", "--model", &model]);
+    let shell = world.pid_in("pid");
+    run.signal(Signal::INT);
+    assert_eq!(run.end().code, Some(130));
+    world.until("the shell command is gone", |_| !runs(shell));
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once_and_without_processes() {
+    let world = World::new();
+    let model = world.scenario(BUSY_SHELL);
+    let mut run = world.start(&["run", "top", "--yes", "--model", &model]);
+    let shell = world.pid_in("pid");
+    run.signal(Signal::INT)
+        .hears("Cancelling;")
+        .signal(Signal::INT);
+    assert_eq!(run.end().code, Some(130));
+    world.until("the shell command is gone", |_| !runs(shell));
+}
+
+#[test]
+fn a_terminated_run_goes_on_later() {
+    let world = World::new();
+    let model = world.scenario(HALF);
+    let mut run = world.start(&["run", "top", "--model", &model]);
+    run.hears("[explore] quick - done").signal(Signal::TERM);
+    let said = run.end();
+    assert_eq!(said.code, Some(143), "{said:#?}");
+    assert!(
+        said.err.contains("`sortie resume` goes on with it."),
+        "{}",
+        said.err
+    );
+    world.scenario(&patient(HALF));
+    let resumed = world.ok(&["resume"]);
+    assert!(
+        resumed.out.starts_with("Both are back: quick as a flash"),
+        "{resumed:#?}"
+    );
+    assert!(resumed.err.contains("Found: "), "{resumed:#?}");
+    assert!(
+        resumed.err.contains("  [explore] slow - done"),
+        "{resumed:#?}"
+    );
+    assert!(!resumed.err.contains("[explore] quick"), "{resumed:#?}");
+    expect_statuses(
+        &world,
+        &[
+            ("quick", "completed"),
+            ("slow", "completed"),
+            ("top", "completed"),
+        ],
+    );
+}
+
+#[test]
+fn a_killed_run_goes_on_later() {
+    let world = World::new();
+    let model = world.scenario(HALF);
+    let mut run = world.start(&["run", "top", "--model", &model]);
+    run.hears("[explore] quick - done").signal(Signal::KILL);
+    assert_eq!(run.end().code, None);
+    let doctor = world.ok(&["doctor"]).out;
+    assert!(doctor.contains("No process is running them"), "{doctor}");
+    world.scenario(&patient(HALF));
+    let resumed = world.json(&["resume", "--json"]);
+    let ended: Vec<&Value> = resumed.as_array().unwrap().iter().collect();
+    assert_eq!(ended.len(), 1, "{resumed}");
+    assert_eq!(ended[0]["status"], "completed");
+    assert_eq!(ended[0]["label"], "top");
+    expect_statuses(
+        &world,
+        &[
+            ("quick", "completed"),
+            ("slow", "completed"),
+            ("top", "completed"),
+        ],
+    );
+    assert_eq!(world.json(&["resume", "--json"]), Value::Array(Vec::new()));
+}
+
+#[test]
+fn one_run_can_be_resumed_by_its_id() {
+    let world = World::new();
+    let model = world.scenario("  - say: here I am\n");
+    world.ok(&["spawn", "wait", "--detach", "--model", &model]);
+    let id = world.task("wait")["task_id"].as_str().unwrap().to_owned();
+    let said = world.ok(&["resume", &id]);
+    assert_eq!(said.out, "here I am\n");
+    let again = world.ok(&["resume", &id]);
+    assert!(
+        again.err.contains("has already ended: completed"),
+        "{again:#?}"
+    );
+    assert_eq!(world.sortie(&["resume", "ffffffff"]).code, Some(4));
+}
+
+#[test]
+fn runs_that_were_left_behind_are_mentioned() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    world.ok(&["spawn", "wait", "--detach", "--model", &model]);
+    let said = world.ok(&["run", "top", "--model", &model]);
+    assert!(
+        said.err
+            .starts_with("1 task that an earlier process left unfinished goes on as well"),
+        "{said:#?}"
+    );
+    assert_eq!(said.out, "done\n");
+}

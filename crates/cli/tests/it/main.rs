@@ -1,0 +1,15 @@
+//! The binary, as people and programs use it: real processes, each with a home of its own.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod demo;
+mod doctor;
+mod life;
+mod reference;
+mod run;
+mod tasks;
+mod terminal;
+mod world;

@@ -1,0 +1,255 @@
+//! `sortie tasks`: all views agree, and ids are found.
+
+use serde_json::Value;
+
+use crate::world::World;
+
+const TREE: &str = r#"
+  - when: { agent: main, turn: 1 }
+    say: I send one out.
+    calls: [{ tool: task, args: { description: dig, prompt: Dig., subagent_type: explore } }]
+  - when: { agent: main, turn: 2 }
+    say: "all\ndone"
+  - when: { label: dig, turn: 1 }
+    calls: [{ tool: list_dir, args: { path: "." } }]
+  - when: { label: dig }
+    say: a coin
+"#;
+
+/// A world with one finished tree: `top` and its child `dig`.
+fn dug() -> (World, Value, Value) {
+    let world = World::new();
+    let model = world.scenario(TREE);
+    world.ok(&["run", "top", "--model", &model]);
+    let (top, dig) = (world.task("top"), world.task("dig"));
+    (world, top, dig)
+}
+
+fn id(task: &Value) -> &str {
+    task["task_id"].as_str().unwrap()
+}
+
+#[test]
+fn all_views_agree() {
+    let (world, top, dig) = dug();
+    assert_eq!(dig["parent_id"], top["task_id"]);
+    assert_eq!(world.ok(&["tasks", "result", id(&top)]).out, "all\ndone\n");
+    let transcript = world.json(&["tasks", "transcript", id(&dig), "--json"]);
+    let lines: Vec<(&str, &str)> = transcript
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| {
+            (
+                line["kind"].as_str().unwrap(),
+                line["text"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(lines.first(), Some(&("user", "Dig.")));
+    assert_eq!(
+        lines[lines.len() - 2..],
+        [("assistant", "a coin"), ("runtime", "completed")]
+    );
+    let readable = world.ok(&["tasks", "transcript", id(&dig)]).out;
+    assert!(readable.contains(" assistant    a coin\n"), "{readable}");
+    let events = world
+        .ok(&["tasks", "events", id(&dig), "--json", "--follow"])
+        .out;
+    let events: Vec<Value> = events
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let names: Vec<&str> = events
+        .iter()
+        .map(|event| event["event"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "admitted",
+            "claimed",
+            "answered",
+            "tool_finished",
+            "answered",
+            "finished"
+        ]
+    );
+    let lines = world.ok(&["tasks", "events", id(&dig)]).out;
+    assert_eq!(lines.lines().count(), events.len());
+    assert!(
+        lines.contains("tool_finished call=1-0 status=ok"),
+        "{lines}"
+    );
+    let shown = world.ok(&["tasks", "show", id(&top)]).out;
+    for expected in ["completed", "[explore] dig: completed", "    all\n    done"] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let stats = world.json(&["tasks", "stats", "--json"]);
+    assert_eq!(
+        stats,
+        serde_json::json!({"total": 2, "pending": 0, "running": 0, "completed": 2, "failed": 0,
+            "timeout": 0, "cancelled": 0})
+    );
+}
+
+#[test]
+fn the_list_is_a_tree_of_unique_ids() {
+    let (world, top, dig) = dug();
+    let list = world.ok(&["tasks", "list"]).out;
+    let rows: Vec<Vec<&str>> = list
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        rows[0].join(" "),
+        "ID Status Agent Label Progress Tools Elapsed Waiting on"
+    );
+    assert_eq!(rows[1][1..=4], ["completed", "main", "top", "100%"]);
+    assert_eq!(rows[2][1..=5], ["completed", "explore", "└", "dig", "100%"]);
+    for (row, task) in [(&rows[1], &top), (&rows[2], &dig)] {
+        assert!(row[0].len() >= 8 && id(task).starts_with(row[0]), "{list}");
+        let found = world.json(&["tasks", "show", row[0], "--json"]);
+        assert_eq!(found["task_id"], task["task_id"]);
+    }
+    let filtered = |arguments: &[&str]| {
+        let all = world.json(&[&["tasks", "list", "--json"], arguments].concat());
+        let labels: Vec<String> = all
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|task| task["label"].as_str().unwrap().to_owned())
+            .collect();
+        labels.join(" ")
+    };
+    assert_eq!(filtered(&["--parent", id(&top)]), "dig");
+    assert_eq!(filtered(&["--status", "completed"]), "dig top");
+    assert_eq!(filtered(&["--status", "running"]), "");
+    assert_eq!(filtered(&["--session", "web:1"]), "");
+    assert_eq!(filtered(&["--limit", "1"]), "dig");
+}
+
+#[test]
+fn ids_that_are_wrong_are_explained() {
+    let (world, top, _) = dug();
+    let check = |id: &str, code: i32, expected: &str| {
+        let said = world.sortie(&["tasks", "show", id]);
+        assert_eq!((said.code, said.err.as_str()), (Some(code), expected));
+    };
+    let hint = "  hint: `sortie tasks list --all` shows the ids.\n";
+    let shared = &id(&top)[..8];
+    check(
+        "0190",
+        2,
+        &format!("error: '0190' is too short for an id; at least 8 characters are needed.\n{hint}"),
+    );
+    check(
+        "ffffffff",
+        4,
+        &format!("error: There is no task ffffffff.\n{hint}"),
+    );
+    check(
+        shared,
+        2,
+        &format!("error: {shared} is the beginning of 2 ids.\n{hint}"),
+    );
+}
+
+#[test]
+fn a_queued_task_can_be_cancelled_and_deleted() {
+    let world = World::new();
+    let model = world.scenario("  - say: never\n");
+    let queued = world
+        .ok(&["spawn", "wait", "--detach", "--model", &model])
+        .out;
+    let task = world.task("wait");
+    assert_eq!(
+        queued,
+        format!(
+            "Subagent [wait] is queued (ID: {}). `sortie resume` runs it.\n",
+            id(&task)
+        )
+    );
+    assert_eq!(
+        (&task["status"], &task["queue_position"]),
+        (&"pending".into(), &1.into())
+    );
+    assert!(world.ok(&["tasks", "list"]).out.contains("slot 1"));
+    let watched = world.ok(&["tasks", "watch"]);
+    assert!(
+        watched.out.contains("[general] wait: pending 0%"),
+        "{watched:#?}"
+    );
+    assert!(
+        watched.err.contains("No process is running what is left"),
+        "{watched:#?}"
+    );
+    let not_yet = world.sortie(&["tasks", "result", id(&task)]);
+    assert_eq!(not_yet.code, Some(4), "{not_yet:#?}");
+
+    let cancelled = world
+        .ok(&["tasks", "cancel", id(&task), "--reason", "too late"])
+        .out;
+    assert_eq!(cancelled, format!("Task {} is cancelled.\n", id(&task)));
+    let result = world.sortie(&["tasks", "result", id(&task)]);
+    assert_eq!(result.code, Some(130));
+    assert_eq!(result.err, "error: Cancelled by a person: too late\n");
+    let again = world.ok(&["tasks", "cancel", id(&task)]).out;
+    assert!(again.contains("had already ended: cancelled"), "{again}");
+    assert_eq!(
+        world.json(&["tasks", "delete", id(&task), "--json"])["deleted"],
+        1
+    );
+    assert_eq!(world.tasks(), Vec::<Value>::new());
+    assert_eq!(world.ok(&["tasks", "list"]).err, "There are no tasks.\n");
+    assert_eq!(world.sortie(&["tasks", "delete", id(&task)]).code, Some(4));
+}
+
+#[test]
+fn an_active_tree_is_cancelled_before_it_is_deleted() {
+    let world = World::new();
+    let model = world.scenario("  - say: never\n");
+    world.ok(&["spawn", "wait", "--detach", "--model", &model]);
+    let task = world.task("wait");
+    let deleted = world.ok(&["tasks", "delete", id(&task)]).out;
+    assert_eq!(deleted, format!("Task {} is deleted.\n", id(&task)));
+    assert_eq!(world.tasks(), Vec::<Value>::new());
+}
+
+#[test]
+fn chinese_is_spoken_to_those_who_speak_it() {
+    let world = World::new().with("LANG", "zh_CN.UTF-8");
+    let model = world.scenario(TREE);
+    let said = world.ok(&["run", "top", "--model", &model]);
+    assert!(
+        said.err
+            .contains("  [explore] dig - 完成（1 次工具调用，0."),
+        "{}",
+        said.err
+    );
+    assert!(world.ok(&["tasks", "list"]).out.contains("状态"));
+    let missing = world.sortie(&["tasks", "show", "ffffffff"]).err;
+    assert_eq!(
+        missing,
+        "错误：没有任务 ffffffff。\n  提示：用 `sortie tasks list --all` 查看 ID。\n"
+    );
+    let english = world
+        .sortie(&["tasks", "show", "ffffffff", "--lang", "en"])
+        .err;
+    assert!(
+        english.starts_with("error: There is no task ffffffff."),
+        "{english}"
+    );
+    let spawned = world.ok(&[
+        "spawn",
+        "看一看",
+        "--model",
+        &world.scenario("  - say: 好\n"),
+    ]);
+    let first = spawned.err.lines().next().unwrap();
+    assert!(
+        first.starts_with("子 Agent [看一看] 已启动 (ID: "),
+        "{first}"
+    );
+    assert!(first.ends_with(")。完成后我会通知你。"), "{first}");
+}

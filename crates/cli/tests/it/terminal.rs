@@ -1,0 +1,127 @@
+//! What a person at a terminal sees.
+
+use rexpect::session::{PtySession, spawn_command};
+
+use crate::world::World;
+
+const PATIENCE_MS: u64 = 60_000;
+
+fn at_terminal(world: &World, arguments: &[&str]) -> PtySession {
+    let mut command = world.command(arguments);
+    command.env("TERM", "xterm-256color");
+    // rexpect connects the streams to its terminal only where nothing else was said.
+    command
+        .stdin(std::process::Stdio::inherit())
+        .stdout(std::process::Stdio::inherit())
+        .stderr(std::process::Stdio::inherit());
+    spawn_command(command, Some(PATIENCE_MS)).unwrap()
+}
+
+const ONE_CHILD: &str = r#"
+  - when: { agent: main, turn: 1 }
+    calls: [{ tool: task, args: { description: find auth files, prompt: Find., subagent_type: explore } }]
+  - when: { agent: main, turn: 2 }
+    say: That was all.
+  - when: { label: find auth files, turn: 1 }
+    calls: [{ tool: list_dir, args: { path: "." } }]
+  - when: { label: find auth files }
+    latency_ms: 600
+    say: in auth.rs
+"#;
+
+#[test]
+fn progress_is_shown_in_place() {
+    let world = World::new();
+    let model = world.scenario(ONE_CHILD);
+    let mut terminal = at_terminal(&world, &["run", "Look", "--model", &model]);
+    terminal
+        .exp_regex(r"\[\x1b\[34mexplore\x1b\[0m\] find auth files \.\.\. 1 tool, 0\.\ds")
+        .unwrap();
+    terminal
+        .exp_string("waiting for 1 subagent: find auth files")
+        .unwrap();
+    terminal
+        .exp_regex(r"find auth files - done \(1 tool, \d\.\ds\)")
+        .unwrap();
+    terminal.exp_string("That was all.").unwrap();
+    terminal.exp_eof().unwrap();
+}
+
+#[test]
+fn colours_can_be_switched_off() {
+    let world = World::new().with("NO_COLOR", "1");
+    let model = world.scenario(ONE_CHILD);
+    let mut terminal = at_terminal(&world, &["run", "Look", "--model", &model]);
+    terminal
+        .exp_string("  [explore] find auth files ... ")
+        .unwrap();
+    terminal
+        .exp_string("  [explore] find auth files - done (1 tool, ")
+        .unwrap();
+    terminal.exp_eof().unwrap();
+}
+
+const TWO_CHANGES: &str = r#"
+  - when: { turn: 1 }
+    calls: [{ tool: exec, args: { command: "echo one >> made.txt" } }]
+  - when: { turn: 2 }
+    calls: [{ tool: exec, args: { command: "echo two >> made.txt" } }]
+  - when: { turn: 3 }
+    say: "last: {{last_result}}"
+"#;
+
+#[test]
+fn a_person_is_asked_before_something_changes() {
+    let check = |answers: &[&str], expected_last: &str, expected_file: Option<&str>| {
+        let world = World::new();
+        let model = world.scenario(TWO_CHANGES);
+        let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);
+        for (answer, word) in answers.iter().zip(["one", "two"]) {
+            terminal
+                .exp_string(&format!(
+                    "Allow main [Make it] to run exec: echo {word} >> made.txt? [y/N/a = always for this run]"
+                ))
+                .unwrap();
+            terminal.send_line(answer).unwrap();
+        }
+        terminal.exp_string(expected_last).unwrap();
+        terminal.exp_eof().unwrap();
+        let made = std::fs::read_to_string(world.workspace().join("made.txt")).ok();
+        assert_eq!(made.as_deref(), expected_file);
+    };
+    check(
+        &["y", ""],
+        "last: Refused: a person said no to exec",
+        Some("one\n"),
+    );
+    check(&["a"], "last: ", Some("one\ntwo\n"));
+    check(&["n", "N"], "last: Refused: a person said no to exec", None);
+}
+
+#[test]
+fn an_interrupt_at_the_question_is_a_no() {
+    let world = World::new();
+    let model = world.scenario(TWO_CHANGES);
+    let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);
+    terminal.exp_string("Allow main [Make it]").unwrap();
+    terminal.send_control('c').unwrap();
+    terminal
+        .exp_string("error: Cancelled by a person: stopped with Ctrl-C")
+        .unwrap();
+    terminal.exp_eof().unwrap();
+    assert_eq!(world.task("Make it")["status"], "cancelled");
+    assert!(!world.workspace().join("made.txt").exists());
+}
+
+#[test]
+fn a_watched_table_changes_in_place() {
+    let world = World::new();
+    let model = world.scenario(ONE_CHILD);
+    let mut run = world.start(&["run", "Look", "--model", &model]);
+    run.hears("[explore] find auth files ...");
+    let mut terminal = at_terminal(&world, &["tasks", "watch"]);
+    terminal.exp_regex("running +explore").unwrap();
+    terminal.exp_regex("completed +main +Look .*100%").unwrap();
+    terminal.exp_eof().unwrap();
+    assert_eq!(run.end().code, Some(0));
+}

@@ -1,0 +1,229 @@
+//! A home, a workspace, and the binary.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Nothing here takes this long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A home and a workspace that nobody else uses.
+pub(crate) struct World {
+    folder: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a process said.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("workspace")).unwrap();
+        Self {
+            folder,
+            variables: Vec::new(),
+        }
+    }
+
+    /// The same, with a variable of the environment.
+    pub(crate) fn with(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.folder.path().join("workspace")
+    }
+
+    /// Writes a file into the workspace.
+    pub(crate) fn write(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.workspace().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// Writes a scenario beside the workspace, and gives the name of its model.
+    pub(crate) fn scenario(&self, rules: &str) -> String {
+        let path = self.folder.path().join("scenario.yaml");
+        std::fs::write(&path, format!("version: 1\nrules:\n{rules}")).unwrap();
+        format!("script:{}", path.display())
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sortie"));
+        command
+            .args(arguments)
+            .current_dir(self.workspace())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("SORTIE_HOME", self.home())
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the binary to its end.
+    pub(crate) fn sortie(&self, arguments: &[&str]) -> Said {
+        let output = self.command(arguments).output().unwrap();
+        Said {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs the binary, which must succeed.
+    pub(crate) fn ok(&self, arguments: &[&str]) -> Said {
+        let said = self.sortie(arguments);
+        assert_eq!(said.code, Some(0), "{arguments:?}: {said:#?}");
+        said
+    }
+
+    /// Runs the binary, which must succeed and print JSON.
+    pub(crate) fn json(&self, arguments: &[&str]) -> Value {
+        let said = self.ok(arguments);
+        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
+    }
+
+    /// All tasks, oldest first.
+    pub(crate) fn tasks(&self) -> Vec<Value> {
+        let mut tasks = self.json(&["tasks", "list", "--all", "--json"]);
+        let tasks = tasks.as_array_mut().unwrap();
+        tasks.reverse();
+        std::mem::take(tasks)
+    }
+
+    /// The task of this label.
+    pub(crate) fn task(&self, label: &str) -> Value {
+        self.tasks()
+            .into_iter()
+            .find(|task| task["label"] == label)
+            .unwrap_or_else(|| panic!("no task {label}"))
+    }
+
+    /// Starts the binary and goes on.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Running {
+        Running::start(self.command(arguments))
+    }
+
+    /// Asks the binary again and again until it has happened.
+    pub(crate) fn until(&self, what: &str, happened: impl Fn(&Self) -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !happened(self) {
+            assert!(Instant::now() < deadline, "never happened: {what}");
+            self.ok(&["tasks", "stats"]);
+        }
+    }
+
+    /// The process id that a shell command of an agent wrote into this file.
+    pub(crate) fn pid_in(&self, name: &str) -> Pid {
+        let path = self.workspace().join(name);
+        let read = |path: &Path| -> Option<i32> {
+            std::fs::read_to_string(path).ok()?.trim().parse().ok()
+        };
+        self.until("a process id is written", |_| read(&path).is_some());
+        Pid::from_raw(read(&path).unwrap()).unwrap()
+    }
+}
+
+/// A process that has been started.
+pub(crate) struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    heard: Vec<String>,
+    out: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Running {
+    fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = mpsc::channel();
+        let err = BufReader::new(child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in err.lines() {
+                if sender.send(line.unwrap()).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut stdout = child.stdout.take().unwrap();
+        let out = std::thread::spawn(move || {
+            let mut text = String::new();
+            stdout.read_to_string(&mut text).unwrap();
+            text
+        });
+        Self {
+            child,
+            lines,
+            heard: Vec::new(),
+            out: Some(out),
+        }
+    }
+
+    /// Waits for a line on stderr that contains this.
+    pub(crate) fn hears(&mut self, expected: &str) -> &mut Self {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => {
+                    self.heard.push(line);
+                    if self.heard.last().unwrap().contains(expected) {
+                        return self;
+                    }
+                }
+                Err(error) => panic!("{error} while waiting for {expected:?}: {:#?}", self.heard),
+            }
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn signal(&mut self, signal: Signal) -> &mut Self {
+        let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        self
+    }
+
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Said {
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            self.heard.push(line);
+        }
+        let status: ExitStatus = self.child.wait().unwrap();
+        Said {
+            code: status.code(),
+            out: self.out.take().unwrap().join().unwrap(),
+            err: self.heard.join("\n"),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that failed leaves no process behind; one that went well has none.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
