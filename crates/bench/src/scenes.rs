@@ -9,13 +9,12 @@ use anyhow::{Context, bail, ensure};
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
 use sortie_core::{
-    Admit, Append, Approval, Approver, Ask, Cancellation, CancelledBy, Claim, Clock, Event, Fence,
-    Journal as _, Lane, LaneLimit, Lang, ListFilter, Registry as _, RunId, RunSpec, Seq, Status,
-    Summary, Usage,
+    Admit, Append, Cancellation, CancelledBy, Claim, Clock, Event, Fence, Journal as _, Lane,
+    LaneLimit, ListFilter, Registry as _, RunId, RunSpec, Seq, Status, Summary, Usage,
 };
-use sortie_runtime::{Agents, NewRun, Parts, ProcessClock, Runtime, Settings};
+use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
-use sortie_tools::{ExecSettings, ToolSettings, Unconfined, standard_tools};
+use sortie_tools::{ToolSettings, standard_tools};
 
 use crate::model::{FixedModel, Hanging};
 use crate::process::{cpu_ms, memory_kb};
@@ -318,20 +317,11 @@ async fn wait_until(counter: &AtomicU32, wanted: u32) -> anyhow::Result<()> {
 
 async fn start(folder: &Path, model: FixedModel, settings: Settings) -> anyhow::Result<Runtime> {
     let clock = ProcessClock::start();
-    let parts = Parts {
-        store: Arc::new(open(folder, clock)?),
-        models: Arc::new(model),
-        tools: standard_tools(ToolSettings {
-            exec: ExecSettings {
-                environment: Vec::new(),
-            },
-            sandbox: Arc::new(Unconfined),
-        }),
-        agents: Agents::built_in(Lang::En),
-        approver: Arc::new(Nobody),
-        clock: Arc::new(clock),
-        sinks: Vec::new(),
-    };
+    let parts = Parts::new(
+        Arc::new(open(folder, clock)?),
+        Arc::new(model),
+        standard_tools(ToolSettings::default()),
+    );
     Ok(Runtime::start(parts, settings).await?)
 }
 
@@ -377,15 +367,4 @@ fn percentile(taken: &mut [Duration], percent: usize) -> f64 {
     taken
         .get(at)
         .map_or(f64::NAN, |taken| taken.as_secs_f64() * 1000.0)
-}
-
-/// Nobody can be asked in a benchmark.
-#[derive(Debug)]
-struct Nobody;
-
-#[async_trait::async_trait]
-impl Approver for Nobody {
-    async fn approve(&self, _ask: &Ask) -> Approval {
-        Approval::Refused("nobody is there".to_owned())
-    }
 }

@@ -93,6 +93,11 @@ impl RunRecord {
         self.outcome.as_ref().and_then(Outcome::reason)
     }
 
+    /// The final text, or what there was of it.
+    pub fn result(&self) -> Option<&str> {
+        self.outcome.as_ref().and_then(Outcome::text)
+    }
+
     /// How long it has been running, at `now`.
     pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
         self.started_at
@@ -169,11 +174,7 @@ impl From<&RunRecord> for TaskJson {
                 record.summary.waiting_on
             },
             progress: record.summary.progress,
-            result: record
-                .outcome
-                .as_ref()
-                .and_then(Outcome::text)
-                .map(str::to_owned),
+            result: record.result().map(str::to_owned),
             error: record.outcome.as_ref().and_then(Outcome::error),
             created_at: record.created_at.to_rfc3339(),
             started_at: record.started_at.map(Timestamp::to_rfc3339),

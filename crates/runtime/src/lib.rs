@@ -27,7 +27,7 @@ mod toolbox;
 pub use agents::Agents;
 pub use clock::ProcessClock;
 pub use log::ToolCallLog;
-pub use runtime::{NewRun, Parts, Runtime, RuntimeError};
+pub use runtime::{NewRun, NobodyToAsk, Parts, Runtime, RuntimeError};
 pub use settings::{Lanes, RunDefaults, Settings};
 pub use sinks::{FileSink, Sink, SinkError};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};

@@ -4,19 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use sortie_agent::{TranscriptLine, transcript};
 use sortie_core::{
-    Admission, Admit, Approver, Budget, CancelReport, Cancellation, CancelledBy, Clock, EndReport,
-    InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory, Notification,
-    NotificationKind, Outcome, Priority, RecoverReport, RecoverScope, RunId, RunRecord, RunSpec,
-    Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store, StoreError, StoreResult, Timestamp,
-    Tool, Unblock, VerifyReport,
+    Admission, Admit, Approval, Approver, Ask, Budget, CancelReport, Cancellation, CancelledBy,
+    Clock, EndReport, InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory,
+    Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope, RunId,
+    RunRecord, RunSpec, Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store, StoreError,
+    StoreResult, Timestamp, Tool, Unblock, VerifyReport,
 };
+use sortie_text::t;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agents;
+use crate::clock::ProcessClock;
 use crate::live::Live;
 use crate::log::{ToolCallLog, tool_calls};
 use crate::scheduler;
@@ -47,6 +50,37 @@ pub struct Parts {
     pub clock: Arc<dyn Clock>,
     /// Places outside that want results.
     pub sinks: Vec<Arc<dyn Sink>>,
+}
+
+impl Parts {
+    /// The parts of a runtime that has nobody to ask: built-in agents in English, the time of this
+    /// process, and no place outside that wants results.
+    pub fn new(
+        store: Arc<dyn Store>,
+        models: Arc<dyn ModelDirectory>,
+        tools: Vec<Arc<dyn Tool>>,
+    ) -> Self {
+        Self {
+            store,
+            models,
+            tools,
+            agents: Agents::built_in(Lang::En),
+            approver: Arc::new(NobodyToAsk(Lang::En)),
+            clock: Arc::new(ProcessClock::start()),
+            sinks: Vec::new(),
+        }
+    }
+}
+
+/// Refuses every call that needs a person: there is none.
+#[derive(Clone, Copy, Debug)]
+pub struct NobodyToAsk(pub Lang);
+
+#[async_trait]
+impl Approver for NobodyToAsk {
+    async fn approve(&self, ask: &Ask) -> Approval {
+        Approval::Refused(t!(self.0, "refused-no-person", tool = ask.tool.as_str()))
+    }
 }
 
 /// A run to be made by a person or a program.

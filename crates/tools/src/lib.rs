@@ -52,6 +52,18 @@ pub struct ToolSettings {
     pub sandbox: Arc<dyn Sandbox>,
 }
 
+impl Default for ToolSettings {
+    /// An empty environment and no sandbox.
+    fn default() -> Self {
+        Self {
+            exec: ExecSettings {
+                environment: Vec::new(),
+            },
+            sandbox: Arc::new(Unconfined),
+        }
+    }
+}
+
 /// All standard tools, in the order in which models read about them.
 pub fn standard_tools(settings: ToolSettings) -> Vec<Arc<dyn Tool>> {
     vec![
@@ -79,12 +91,7 @@ mod tests {
     use crate::testing::rename;
 
     fn all() -> Vec<Arc<dyn Tool>> {
-        standard_tools(ToolSettings {
-            exec: ExecSettings {
-                environment: Vec::new(),
-            },
-            sandbox: Arc::new(Unconfined),
-        })
+        standard_tools(ToolSettings::default())
     }
 
     fn bytes_allowed(name: &str) -> usize {

@@ -5,6 +5,8 @@
     reason = "a test that cannot go on should say where"
 )]
 
+#[cfg(feature = "crash-points")]
+mod crash_table;
 mod demo;
 mod doctor;
 mod life;

@@ -1,0 +1,175 @@
+//! `cargo xtask crash`: the real binary is killed at any instant, and nothing may be lost.
+//!
+//! Three parts: a loop of `kill -9` at random instants, a sweep that kills at every storage system
+//! call of a small scenario, and a control with a broken outbox, which must be noticed.
+
+mod check;
+mod control;
+mod kill_loop;
+mod observed;
+mod pool;
+mod process;
+mod scenario;
+mod site;
+mod sweep;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::random::any_seed;
+use crate::scratch::Scratch;
+use crate::{place, shell};
+
+/// Kill cycles of the long form: no failure bounds the rate at 3 in 1,000.
+const LONG_CYCLES: u64 = 1000;
+/// Kill cycles of the short form.
+const SHORT_CYCLES: u64 = 50;
+/// Points of the short sweep.
+const SHORT_POINTS: usize = 60;
+
+/// Runs the chosen parts.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let options = Options::parse(arguments)?;
+    let binary = build()?;
+    let parent = place::cache()?.join("crash");
+    let mut scratch = Scratch::new(&parent, &format!("{}-{}", options.seed, std::process::id()))?;
+    println!("seed {}, folder {}", options.seed, scratch.path().display());
+    let bench = Bench {
+        binary: &binary,
+        folder: scratch.path(),
+        options: &options,
+    };
+    let result = parts(&bench);
+    if result.is_err() {
+        scratch.keep();
+    }
+    result
+}
+
+fn parts(bench: &Bench<'_>) -> Result<()> {
+    let options = bench.options;
+    let mut red = Vec::new();
+    let mut part = |wanted: bool, name, run: fn(&Bench<'_>) -> Result<()>| {
+        if wanted {
+            println!("\n--> {name}");
+            if let Err(error) = run(bench) {
+                println!("{name}: RED: {error:#}");
+                red.push(name);
+            }
+        }
+    };
+    part(options.control, "control", control::run);
+    part(options.kill_loop, "kill -9 loop", kill_loop::run);
+    part(options.sweep, "crash-point sweep", sweep::run);
+    ensure!(red.is_empty(), "red: {}", red.join(", "));
+    Ok(())
+}
+
+/// What every part works with.
+#[derive(Debug)]
+struct Bench<'a> {
+    binary: &'a Path,
+    folder: &'a Path,
+    options: &'a Options,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Options {
+    cycles: u64,
+    seed: u64,
+    kill_loop: bool,
+    sweep: bool,
+    control: bool,
+    /// At most so many points of the sweep; `None` is all.
+    max_points: Option<usize>,
+}
+
+impl Options {
+    fn parse(arguments: &[String]) -> Result<Self> {
+        let mut options = Self {
+            cycles: LONG_CYCLES,
+            seed: any_seed(),
+            kill_loop: false,
+            sweep: false,
+            control: false,
+            max_points: None,
+        };
+        let mut cycles = None;
+        let mut rest = arguments.iter();
+        while let Some(argument) = rest.next() {
+            match argument.as_str() {
+                "--cycles" => cycles = Some(number("--cycles", rest.next())?),
+                "--seed" => options.seed = number("--seed", rest.next())?,
+                "--loop" => options.kill_loop = true,
+                "--sweep" => options.sweep = true,
+                "--control" => options.control = true,
+                "--ci" => {
+                    options.cycles = SHORT_CYCLES;
+                    options.max_points = Some(SHORT_POINTS);
+                }
+                other => bail!("crash does not know {other:?}; `cargo xtask help` lists it"),
+            }
+        }
+        if !(options.kill_loop || options.sweep || options.control) {
+            (options.kill_loop, options.sweep, options.control) = (true, true, true);
+        }
+        options.cycles = cycles.unwrap_or(options.cycles);
+        Ok(options)
+    }
+}
+
+fn number(name: &str, value: Option<&String>) -> Result<u64> {
+    let value = value.with_context(|| format!("{name} needs a number"))?;
+    value
+        .parse()
+        .with_context(|| format!("{name} needs a number, and got {value:?}"))
+}
+
+/// The binary, optimised as far as timing matters, with its crash points.
+fn build() -> Result<PathBuf> {
+    let mut cargo = shell::cargo(&["build", "--quiet", "--profile", "bench-run"])?;
+    shell::run(cargo.args(["-p", "sortie", "--features", "crash-points"]))?;
+    Ok(place::target()?.join("bench-run/sortie"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Options> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::parse(&words)
+    }
+
+    #[test]
+    fn the_short_form_does_every_part() {
+        let expected = Options {
+            cycles: SHORT_CYCLES,
+            seed: 7,
+            kill_loop: true,
+            sweep: true,
+            control: true,
+            max_points: Some(SHORT_POINTS),
+        };
+        assert_eq!(parsed("--ci --seed 7").unwrap(), expected);
+    }
+
+    #[test]
+    fn a_number_beats_the_short_form_and_a_part_excludes_the_others() {
+        let expected = Options {
+            cycles: 3,
+            seed: 7,
+            kill_loop: true,
+            sweep: false,
+            control: false,
+            max_points: Some(SHORT_POINTS),
+        };
+        assert_eq!(parsed("--cycles 3 --ci --loop --seed 7").unwrap(), expected);
+        let error = parsed("--cycles many").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "--cycles needs a number, and got \"many\""
+        );
+    }
+}

@@ -1,0 +1,139 @@
+//! What the command line says about a home after everything has come to rest.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+/// All runs of a home with their journals, and the ledger their effects wrote.
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    /// The runs, main runs included.
+    pub(super) runs: Vec<Run>,
+    /// The lines of the ledger.
+    pub(super) ledger: Vec<String>,
+}
+
+/// A run as the record and the journal tell it.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) id: String,
+    pub(super) label: String,
+    pub(super) parent: Option<String>,
+    pub(super) status: String,
+    pub(super) result: Option<String>,
+    pub(super) delivery: String,
+    /// The journal.
+    pub(super) entries: Vec<Value>,
+}
+
+/// A tool call with what the journal says about its answers.
+#[derive(Debug, Default)]
+pub(super) struct Call {
+    /// The shell command, if it is one.
+    pub(super) command: Option<String>,
+    /// How many answers it got.
+    pub(super) answers: u32,
+    /// Whether the model was told that its outcome is unknown.
+    pub(super) interrupted: bool,
+}
+
+impl Run {
+    /// Reads a task of the list; its journal comes later.
+    pub(super) fn from_task(task: &Value) -> Result<Self> {
+        let text = |key: &str| {
+            let value = task[key].as_str().map(str::to_owned);
+            value.with_context(|| format!("a task without {key}: {task}"))
+        };
+        Ok(Self {
+            id: text("task_id")?,
+            label: text("label")?,
+            parent: task["parent_id"].as_str().map(str::to_owned),
+            status: text("status")?,
+            result: task["result"].as_str().map(str::to_owned),
+            delivery: text("delivery")?,
+            entries: Vec::new(),
+        })
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(
+            self.status.as_str(),
+            "completed" | "failed" | "timeout" | "cancelled"
+        )
+    }
+
+    /// The entries of this kind.
+    pub(super) fn events<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.entries
+            .iter()
+            .filter(move |entry| entry["event"] == name)
+    }
+
+    /// How often each child's announcement is in the journal.
+    pub(super) fn announced(&self) -> BTreeMap<&str, u32> {
+        let mut counts = BTreeMap::new();
+        for child in self
+            .announcements()
+            .filter_map(|item| item["child"].as_str())
+        {
+            *counts.entry(child).or_default() += 1;
+        }
+        counts
+    }
+
+    /// Every call of the journal with its answers.
+    pub(super) fn calls(&self) -> BTreeMap<&str, Call> {
+        let mut calls = BTreeMap::new();
+        for block in self
+            .events("answered")
+            .flat_map(|entry| list(&entry["blocks"]))
+        {
+            if let (Some("call"), Some(id)) = (block["type"].as_str(), block["id"].as_str()) {
+                let command = block["arguments"]["json"]["command"].as_str();
+                calls.insert(
+                    id,
+                    Call {
+                        command: command.map(str::to_owned),
+                        ..Call::default()
+                    },
+                );
+            }
+        }
+        for result in self.events("tool_finished").map(|entry| &entry["result"]) {
+            let call: &mut Call = calls.entry(id(&result["call"])).or_default();
+            call.answers += 1;
+            call.interrupted |= result["status"] == "interrupted";
+        }
+        for item in self
+            .announcements()
+            .filter(|item| item["mode"] == "blocking")
+        {
+            calls.entry(id(&item["call"])).or_default().answers += 1;
+        }
+        calls
+    }
+
+    /// The fact before each claim that followed a death: where the kill hit this run.
+    pub(super) fn facts_before_deaths(&self) -> impl Iterator<Item = &str> {
+        self.entries.windows(2).filter_map(|pair| {
+            let died = pair[1]["event"] == "claimed" && pair[1]["recovered"] == true;
+            died.then(|| pair[0]["event"].as_str().unwrap_or("?"))
+        })
+    }
+
+    fn announcements(&self) -> impl Iterator<Item = &Value> {
+        self.events("inbox_taken")
+            .flat_map(|entry| list(&entry["items"]))
+            .filter(|item| item["kind"] == "announcement")
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn id(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}

@@ -1,0 +1,109 @@
+//! What a bare Debian machine with Rust and Node lacks, installed where it is missing.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::{place, shell};
+
+/// Programs that the tests start, and the Debian packages they come in.
+const PROGRAMS: [(&str, &str); 3] = [("cc", "gcc"), ("git", "git"), ("strace", "strace")];
+/// The version of cargo-deny that `deny.toml` is written for.
+const DENY_VERSION: &str = "0.20.2";
+
+/// Installs the Debian packages and toolchain components that are missing.
+pub(crate) fn prepare() -> Result<()> {
+    install_packages()?;
+    for (program, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
+        install_component(program, component)?;
+    }
+    Ok(())
+}
+
+fn install_packages() -> Result<()> {
+    let mut packages: Vec<&str> = PROGRAMS
+        .into_iter()
+        .filter(|(program, _)| place::find_program(program).is_none())
+        .map(|(_, package)| package)
+        .collect();
+    if packages.is_empty() {
+        println!("all programs are here");
+        return Ok(());
+    }
+    if packages.contains(&"gcc") {
+        // A C compiler without the C library's headers builds nothing.
+        packages.push("libc6-dev");
+    }
+    let names = packages.join(" ");
+    ensure!(
+        place::find_program("apt-get").is_some(),
+        "missing programs, and no apt-get to install them with; install what your system calls: {names}"
+    );
+    println!("installing {names}");
+    shell::run(as_root("apt-get")?.args(["update", "-q"]))?;
+    shell::run(
+        as_root("apt-get")?
+            .args(["install", "-q", "-y", "--no-install-recommends"])
+            .args(&packages),
+    )
+}
+
+fn as_root(program: &str) -> Result<Command> {
+    let mut command = if rustix::process::geteuid().is_root() {
+        Command::new(program)
+    } else {
+        let sudo = place::find_program("sudo")
+            .context("installing packages needs root: run as root, or install sudo")?;
+        let mut command = Command::new(sudo);
+        command.arg(program);
+        command
+    };
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    Ok(command)
+}
+
+fn install_component(program: &str, component: &str) -> Result<()> {
+    if shell::works(Command::new(program).arg("--version")) {
+        return Ok(());
+    }
+    ensure!(
+        place::find_program("rustup").is_some(),
+        "{program} is missing, and there is no rustup to add the component {component} with"
+    );
+    shell::run(Command::new("rustup").args(["component", "add", component]))
+}
+
+/// Whether nextest is here; the tests run without it too, slower.
+pub(crate) fn has_nextest() -> bool {
+    shell::works(Command::new("cargo-nextest").args(["nextest", "--version"]))
+}
+
+/// Where cargo-deny is; installs it into the cache if it is nowhere.
+pub(crate) fn cargo_deny() -> Result<PathBuf> {
+    if let Some(found) = place::find_program("cargo-deny") {
+        return Ok(found);
+    }
+    let tools = place::cache()?.join("tools");
+    let binary = tools.join("bin/cargo-deny");
+    if binary.is_file() {
+        return Ok(binary);
+    }
+    println!("installing cargo-deny {DENY_VERSION} (once, a few minutes)");
+    shell::run(
+        Command::new(place::cargo())
+            .args([
+                "install",
+                "--locked",
+                "--version",
+                DENY_VERSION,
+                "cargo-deny",
+            ])
+            .arg("--root")
+            .arg(&tools)
+            // Its build is not ours: it goes to a temporary folder, as cargo does by itself.
+            .env_remove("CARGO_TARGET_DIR")
+            .current_dir(place::root()),
+    )?;
+    Ok(binary)
+}

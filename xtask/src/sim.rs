@@ -1,0 +1,12 @@
+//! `cargo xtask sim`: the real runtime lives and dies in a simulated world, seed after seed.
+
+use anyhow::Result;
+
+use crate::shell;
+
+/// Lives through `[COUNT] [FIRST SEED]`.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let fixed = ["run", "--quiet", "--profile", "bench-run"];
+    let package = ["-p", "sortie-test-support", "--bin", "sortie-sim", "--"];
+    shell::run(shell::cargo(&fixed)?.args(package).args(arguments))
+}

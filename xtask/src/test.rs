@@ -1,0 +1,157 @@
+//! `cargo xtask test`: everything that CI runs, in the order in which failures are cheapest.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::scratch::Scratch;
+use crate::shell::cargo;
+use crate::{crash, place, setup, shell, tidy};
+
+/// The features under which the crash tests can kill the binary at chosen points.
+const CRASH_POINTS: &str = "sortie/crash-points";
+
+/// A step: its headline and what it does.
+type Step = (&'static str, fn(&Options) -> Result<()>);
+
+/// The steps. A web build and browser tests come after "README" once there is a page.
+const STEPS: [Step; 12] = [
+    ("set up", |_| setup::prepare()),
+    ("lock file", |_| lock_file()),
+    ("format", |_| {
+        shell::run(&mut cargo(&["fmt", "--all", "--check"])?)
+    }),
+    ("tidy", |_| tidy::run(&[])),
+    ("lints, all features", |_| {
+        lint(&["--all-targets", "--all-features"])
+    }),
+    ("lints, no features", |_| lint(&[])),
+    ("tests", |_| tests()),
+    ("documentation tests", |_| {
+        shell::run(&mut cargo(&["test", "--quiet", "--doc", "--workspace"])?)
+    }),
+    ("documentation", |_| documentation()),
+    ("licences and sources", deny),
+    ("crash, short form", |_| crash::run(&["--ci".to_owned()])),
+    ("README", |_| readme()),
+];
+
+#[derive(Debug)]
+struct Options {
+    advisories: bool,
+}
+
+/// Runs every step; the first that fails ends it, with its exit code.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let options = parse(arguments)?;
+    let mut times = Vec::new();
+    println!("target folder: {}", place::target()?.display());
+    for (number, (name, step)) in STEPS.iter().enumerate() {
+        println!("\n==> {} of {}: {name}", number + 1, STEPS.len());
+        let start = Instant::now();
+        let result = step(&options);
+        times.push((*name, start.elapsed()));
+        if let Err(error) = result {
+            summarise(&times, Some(name));
+            return Err(error.context(format!("step {name:?} failed")));
+        }
+    }
+    summarise(&times, None);
+    Ok(())
+}
+
+fn parse(arguments: &[String]) -> Result<Options> {
+    let mut options = Options { advisories: false };
+    for argument in arguments {
+        match argument.as_str() {
+            "--advisories" => options.advisories = true,
+            other => bail!("test does not know {other:?}; `cargo xtask help` lists what it does"),
+        }
+    }
+    Ok(options)
+}
+
+fn summarise(times: &[(&str, Duration)], failed: Option<&str>) {
+    println!("\n==> summary");
+    for (name, time) in times {
+        let word = if failed == Some(*name) {
+            "FAILED"
+        } else {
+            "ok"
+        };
+        println!("{word:>6}  {:>7.1} s  {name}", time.as_secs_f64());
+    }
+    let whole: Duration = times.iter().map(|(_, time)| *time).sum();
+    println!("{:>6}  {:>7.1} s  altogether", "", whole.as_secs_f64());
+}
+
+fn lint(arguments: &[&str]) -> Result<()> {
+    shell::run(
+        cargo(&["clippy", "--quiet", "--workspace"])?
+            .args(arguments)
+            .args(["--", "-D", "warnings"]),
+    )
+}
+
+fn tests() -> Result<()> {
+    let arguments = ["--workspace", "--features", CRASH_POINTS];
+    if setup::has_nextest() {
+        return shell::run(cargo(&["nextest", "run"])?.args(arguments));
+    }
+    println!("cargo-nextest is not here: `cargo test` instead");
+    shell::run(cargo(&["test", "--quiet", "--all-targets"])?.args(arguments))
+}
+
+fn documentation() -> Result<()> {
+    shell::run(
+        cargo(&["doc", "--quiet", "--workspace", "--no-deps"])?.env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+fn deny(options: &Options) -> Result<()> {
+    let mut command = Command::new(setup::cargo_deny()?);
+    command
+        .args(["--log-level", "error", "check"])
+        .args(["bans", "licenses", "sources"])
+        .current_dir(place::root());
+    if options.advisories {
+        command.arg("advisories");
+    } else {
+        println!(
+            "advisories are left out; `cargo xtask test --advisories` fetches and checks them"
+        );
+    }
+    shell::run(&mut command)
+}
+
+/// The README's first command, as a newcomer would run it.
+fn readme() -> Result<()> {
+    shell::run(&mut cargo(&["build", "--quiet", "-p", "sortie"])?)?;
+    let binary = place::target()?.join("debug/sortie");
+    let scratch = Scratch::new(
+        &std::env::temp_dir(),
+        &format!("sortie-readme-{}", std::process::id()),
+    )?;
+    let home = scratch.path().join("home");
+    std::fs::create_dir(&home).context("making a home folder")?;
+    let mut demo = Command::new(binary);
+    demo.arg("demo")
+        .current_dir(scratch.path())
+        .env("HOME", home);
+    for name in [
+        "SORTIE_HOME",
+        "XDG_DATA_HOME",
+        "XDG_STATE_HOME",
+        "XDG_CONFIG_HOME",
+    ] {
+        demo.env_remove(name);
+    }
+    shell::run(&mut demo)
+}
+
+/// The lock file says what the manifests say.
+fn lock_file() -> Result<()> {
+    let arguments = ["metadata", "--locked", "--format-version", "1"];
+    shell::output(&mut cargo(&arguments)?).map(|_| ())
+}

@@ -1,0 +1,25 @@
+//! `cargo xtask tidy`: the rules of the architecture, as code.
+
+mod arrows;
+mod sources;
+
+use anyhow::{Result, bail};
+
+/// Checks every rule and prints each break.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    if let Some(other) = arguments.first() {
+        bail!("tidy takes no arguments, and got {other:?}");
+    }
+    let mut problems = arrows::problems()?;
+    problems.extend(sources::problems()?);
+    for problem in &problems {
+        println!("tidy: {problem}");
+    }
+    match problems.len() {
+        0 => {
+            println!("tidy: the arrows and the sources are in order");
+            Ok(())
+        }
+        count => bail!("{count} rules of the project are broken; see above"),
+    }
+}

@@ -1,0 +1,188 @@
+//! Which crate may know which, and what must stay out of whose tree.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use crate::shell::{cargo, output};
+
+/// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
+const MAY_KNOW: [(&str, &[&str]); 8] = [
+    ("sortie-core", &[]),
+    ("sortie-text", &["sortie-core"]),
+    ("sortie-policy", &["sortie-core"]),
+    ("sortie-models", &["sortie-core"]),
+    ("sortie-tools", &["sortie-core"]),
+    ("sortie-store", &["sortie-core"]),
+    ("sortie-agent", &["sortie-core", "sortie-text"]),
+    (
+        "sortie-runtime",
+        &[
+            "sortie-core",
+            "sortie-policy",
+            "sortie-agent",
+            "sortie-text",
+        ],
+    ),
+];
+/// Crates that wire others together, and may know all of them.
+const WIRES: [&str; 3] = ["sortie", "sortie-bench", "sortie-test-support"];
+/// Knows none of the others, so that it builds before them and without them.
+const ALONE: &str = "xtask";
+
+/// Databases, HTTP and vendors: beyond the ports.
+const OUTSIDE: &[&str] = &[
+    "axum",
+    "hyper",
+    "libsqlite3-sys",
+    "reqwest",
+    "rig-core",
+    "rmcp",
+    "rusqlite",
+    "sqlx",
+    "tokio-postgres",
+    "tungstenite",
+    "ureq",
+];
+/// What waits: beyond pure code.
+const WAITING: &[&str] = &[
+    "async-io",
+    "async-std",
+    "futures-executor",
+    "mio",
+    "smol",
+    "tokio",
+];
+/// Crates, and what must not be in their trees of normal dependencies.
+const NEVER_REACHES: [(&str, &[&[&str]]); 5] = [
+    ("sortie-core", &[OUTSIDE, WAITING]),
+    ("sortie-text", &[OUTSIDE, WAITING]),
+    ("sortie-policy", &[OUTSIDE, WAITING]),
+    ("sortie-agent", &[OUTSIDE, WAITING]),
+    ("sortie-runtime", &[OUTSIDE]),
+];
+
+/// Every arrow that must not be there.
+pub(super) fn problems() -> Result<Vec<String>> {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"])?;
+    let metadata: Value = serde_json::from_str(&output(&mut { metadata })?)?;
+    let mut problems = direct(&metadata)?;
+    for (package, banned) in NEVER_REACHES {
+        let tree = tree(package)?;
+        problems.extend(reached(package, &banned.concat(), &tree));
+    }
+    Ok(problems)
+}
+
+fn direct(metadata: &Value) -> Result<Vec<String>> {
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata lists no packages")?;
+    let names: BTreeSet<&str> = packages.iter().filter_map(name).collect();
+    let mut problems = Vec::new();
+    for package in packages {
+        let Some(package_name) = name(package) else {
+            continue;
+        };
+        let known: Vec<&str> = package["dependencies"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|dependency| dependency["kind"].is_null())
+            .filter_map(name)
+            .filter(|dependency| names.contains(dependency))
+            .collect();
+        problems.extend(judge(package_name, &known));
+    }
+    Ok(problems)
+}
+
+fn judge(package: &str, known: &[&str]) -> Vec<String> {
+    if WIRES.contains(&package) {
+        return Vec::new();
+    }
+    let rule = MAY_KNOW.iter().find(|(name, _)| *name == package);
+    let allowed = match rule {
+        Some((_, allowed)) => *allowed,
+        None if package == ALONE => &[],
+        None => {
+            return vec![format!(
+                "{package} is new: say in xtask/src/tidy/arrows.rs which crates it may know"
+            )];
+        }
+    };
+    known
+        .iter()
+        .filter(|other| !allowed.contains(other))
+        .map(|other| format!("{package} must not know {other}"))
+        .collect()
+}
+
+/// The names of all crates that a package reaches by normal dependencies, whatever its features.
+fn tree(package: &str) -> Result<BTreeSet<String>> {
+    let mut command = cargo(&["tree", "--package", package, "--edges", "normal"])?;
+    command.args(["--all-features", "--prefix", "none", "--format", "{p}"]);
+    let listing = output(&mut command)?;
+    let names = listing.lines().filter_map(|line| line.split(' ').next());
+    Ok(names.map(str::to_owned).collect())
+}
+
+fn reached(package: &str, banned: &[&str], tree: &BTreeSet<String>) -> Vec<String> {
+    banned
+        .iter()
+        .filter(|other| tree.contains(**other))
+        .map(|other| {
+            format!("{package} must not reach {other}: `cargo tree -p {package} -i {other}`")
+        })
+        .collect()
+}
+
+fn name(value: &Value) -> Option<&str> {
+    value["name"].as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(package: &str, known: &[&str], expected: &[&str]) {
+        assert_eq!(judge(package, known), expected, "{package}");
+    }
+
+    #[test]
+    fn arrows_point_inwards() {
+        check("sortie-policy", &["sortie-core"], &[]);
+        check(
+            "sortie-policy",
+            &["sortie-core", "sortie-store"],
+            &["sortie-policy must not know sortie-store"],
+        );
+        check(
+            "sortie-core",
+            &["sortie-text"],
+            &["sortie-core must not know sortie-text"],
+        );
+        check("sortie", &["sortie-core", "sortie-store"], &[]);
+        check(
+            "xtask",
+            &["sortie-core"],
+            &["xtask must not know sortie-core"],
+        );
+        check(
+            "sortie-new",
+            &[],
+            &["sortie-new is new: say in xtask/src/tidy/arrows.rs which crates it may know"],
+        );
+    }
+
+    #[test]
+    fn a_database_behind_others_is_found() {
+        let tree = ["sortie-runtime", "tokio", "rusqlite"].map(str::to_owned);
+        assert_eq!(
+            reached("sortie-runtime", OUTSIDE, &tree.into()),
+            ["sortie-runtime must not reach rusqlite: \
+                 `cargo tree -p sortie-runtime -i rusqlite`"]
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! What must not stand in a source file, and how long one may be.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::place;
+use crate::shell::output;
+
+/// Past this a file hides a second subject.
+const MAX_LINES: usize = 800;
+/// Marks of unfinished work. Written in two parts, as this file is checked too.
+const UNFINISHED: [&str; 3] = [
+    concat!("todo", "!("),
+    concat!("unimplemented", "!("),
+    concat!("dbg", "!("),
+];
+/// Folders of somebody's machine.
+const MACHINE: [&str; 3] = [
+    concat!("/", "work/"),
+    concat!("/", "farm/"),
+    concat!("/", "root/"),
+];
+/// Reading the environment.
+const ENVIRONMENT: &str = concat!("env::", "var");
+
+/// Every break of a rule, as `path:line: what`.
+pub(super) fn problems() -> Result<Vec<String>> {
+    let mut problems = Vec::new();
+    for path in listed()? {
+        let bytes = match fs::read(place::root().join(&path)) {
+            Ok(bytes) => bytes,
+            // Deleted, and not yet in a commit.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error).with_context(|| format!("reading {path}")),
+        };
+        // What is not text has no lines to judge.
+        if let Ok(text) = String::from_utf8(bytes) {
+            problems.extend(judge(&path, &text));
+        }
+    }
+    Ok(problems)
+}
+
+/// Files of the project: tracked, or about to be.
+fn listed() -> Result<Vec<String>> {
+    let mut git = Command::new("git");
+    git.current_dir(place::root()).args([
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ]);
+    let listing = output(&mut git)?;
+    let mut paths: Vec<String> = listing
+        .split('\0')
+        .filter(|path| !path.is_empty())
+        .map(str::to_owned)
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    Ok(paths)
+}
+
+fn judge(path: &str, text: &str) -> Vec<String> {
+    let mut problems = Vec::new();
+    let rust = path.ends_with(".rs");
+    let source = rust && path.starts_with("crates/") && path.contains("/src/");
+    for (index, line) in text.lines().enumerate() {
+        let at = index + 1;
+        if rust && let Some(mark) = UNFINISHED.iter().find(|mark| line.contains(**mark)) {
+            problems.push(format!("{path}:{at}: unfinished work: {mark}…)"));
+        }
+        if source && !path.starts_with("crates/cli/") && line.contains(ENVIRONMENT) {
+            problems.push(format!(
+                "{path}:{at}: only crates/cli reads the environment"
+            ));
+        }
+        if let Some(folder) = MACHINE.iter().find(|folder| names(line, folder)) {
+            problems.push(format!("{path}:{at}: a path of one machine: {folder}"));
+        }
+    }
+    let lines = lines_of_code(text);
+    if source && !is_test(path) && lines > MAX_LINES {
+        problems.push(format!(
+            "{path}: {lines} lines before its tests; {MAX_LINES} is the most: split it"
+        ));
+    }
+    problems
+}
+
+/// Whether the line names the folder itself, and not one that only ends like it.
+fn names(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-' | '}' | '*'))
+    })
+}
+
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// Lines up to the tests inside the file.
+fn lines_of_code(text: &str) -> usize {
+    let tests = text.find("\n#[cfg(test)]\nmod tests {");
+    text[..tests.unwrap_or(text.len())].lines().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(path: &str, text: &str, expected: &[&str]) {
+        assert_eq!(judge(path, text), expected, "{path}: {text:.60}");
+    }
+
+    #[test]
+    fn breaks_are_found_where_they_matter() {
+        let unfinished = format!("fn f() {{\n    {})\n}}", UNFINISHED[0]);
+        let found = format!(
+            "crates/a/src/lib.rs:2: unfinished work: {}…)",
+            UNFINISHED[0]
+        );
+        check("crates/a/src/lib.rs", &unfinished, &[&found]);
+        check("docs/a.md", &unfinished, &[]);
+
+        let reads = format!("let x = std::{ENVIRONMENT}(\"X\");");
+        let found = "crates/a/src/lib.rs:1: only crates/cli reads the environment";
+        check("crates/a/src/lib.rs", &reads, &[found]);
+        check("crates/cli/src/settings.rs", &reads, &[]);
+        check("crates/a/tests/it/main.rs", &reads, &[]);
+
+        let folder = MACHINE[2];
+        let found = format!("docs/a.md:1: a path of one machine: {folder}");
+        check("docs/a.md", &format!("see {folder}x"), &[&found]);
+        check("docs/a.md", &format!("see homes{folder}x"), &[]);
+    }
+
+    #[test]
+    fn long_files_are_split_and_tests_do_not_count() {
+        let long = "x\n".repeat(MAX_LINES + 1);
+        let found = "crates/a/src/lib.rs: 801 lines before its tests; 800 is the most: split it";
+        check("crates/a/src/lib.rs", &long, &[found]);
+        check("crates/a/src/x/tests.rs", &long, &[]);
+        check("crates/a/tests/it/main.rs", &long, &[]);
+        let tested = format!("x\n\n#[cfg(test)]\nmod tests {{\n{long}}}\n");
+        check("crates/a/src/lib.rs", &tested, &[]);
+    }
+}
