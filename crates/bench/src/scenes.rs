@@ -258,7 +258,6 @@ async fn admit(store: &SqliteStore, clock: &ProcessClock, spec: &RunSpec) -> any
             spec,
             at: clock.now(),
             parent_fence: None,
-            caps: Settings::default().caps,
         })
         .await?;
     Ok(run)

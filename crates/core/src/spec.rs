@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AgentDefinition, Announce, CallId, Cleanup, Lane, Lang, Priority, RunId, SessionKey, task_hash,
+    AdmissionCaps, AgentDefinition, Announce, CallId, Cleanup, Lane, Lang, Priority, RunId,
+    SessionKey, task_hash,
 };
 
 /// How many characters of the task become its label when none is given.
@@ -54,6 +55,8 @@ pub struct RunSpec {
     pub report_to: Vec<SinkAddress>,
     /// Whether calls that change something may run without asking a person.
     pub approved: bool,
+    /// How deep and how large its tree may be: the same for all its runs, and after every restart.
+    pub caps: AdmissionCaps,
 }
 
 impl RunSpec {

@@ -272,7 +272,7 @@ impl<'a> Dispatch<'a> {
             sortie_core::Lane::Main => DefaultDeny::Root,
             sortie_core::Lane::Subagent if self.spec.depth == 0 => DefaultDeny::Leaf,
             sortie_core::Lane::Subagent => {
-                DefaultDeny::at(self.spec.depth, self.shared.settings.caps.max_depth)
+                DefaultDeny::at(self.spec.depth, self.spec.caps.max_depth)
             }
         }
     }

@@ -268,7 +268,6 @@ impl Runtime {
                 spec: spec.clone(),
                 at: self.shared.clock.now(),
                 parent_fence: None,
-                caps: self.shared.settings.caps,
             })
             .await?;
         match admission {

@@ -82,6 +82,7 @@ impl Shared {
             continues: new.continues,
             report_to: new.report_to,
             approved: new.approved,
+            caps: self.settings.caps,
         })
     }
 
@@ -100,7 +101,7 @@ impl Shared {
         let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
         let agent = self.child_agent(lang, name)?.clone();
         let depth = parent.depth + 1;
-        let default_deny = DefaultDeny::at(depth, self.settings.caps.max_depth);
+        let default_deny = DefaultDeny::at(depth, parent.caps.max_depth);
         let tools = self.granted(
             lang,
             &agent,
@@ -143,6 +144,7 @@ impl Shared {
             continues,
             report_to: Vec::new(),
             approved: parent.approved,
+            caps: parent.caps,
         })
     }
 

@@ -55,7 +55,6 @@ impl Spawner for RunSpawner<'_> {
                 spec: spec.clone(),
                 at: self.shared.clock.now(),
                 parent_fence: Some(self.fence),
-                caps: self.shared.settings.caps,
             })
             .await
             .map_err(|error| ToolFailure::new(error.to_string()))?;

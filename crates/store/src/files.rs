@@ -27,12 +27,20 @@ pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Whether a process runs. One that has ended and only waits to be noticed does not.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    platform::is_alive(pid)
+}
+
 #[cfg(unix)]
 mod platform {
     use std::fs::{DirBuilder, File, OpenOptions, Permissions};
     use std::io;
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
     use std::path::Path;
+
+    use rustix::io::Errno;
+    use rustix::process::{Pid, test_kill_process};
 
     const FILE_MODE: u32 = 0o600;
     const DIRECTORY_MODE: u32 = 0o700;
@@ -43,6 +51,26 @@ mod platform {
 
     pub(super) fn owner_only_file(options: &mut OpenOptions) {
         options.mode(FILE_MODE);
+    }
+
+    pub(super) fn is_alive(pid: u32) -> bool {
+        let Some(known) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+            return false;
+        };
+        match test_kill_process(known) {
+            Ok(()) => !is_zombie(pid),
+            // It is somebody else's, but it is there.
+            Err(error) => error == Errno::PERM,
+        }
+    }
+
+    /// Where there is no such file, a process that has ended counts as running for a moment more.
+    fn is_zombie(pid: u32) -> bool {
+        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
+            stat.rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" Z"))
+        })
     }
 
     pub(super) fn tighten(file: &File) -> io::Result<()> {
@@ -65,6 +93,10 @@ mod platform {
     use std::fs::{DirBuilder, File, OpenOptions};
     use std::io;
     use std::path::Path;
+
+    pub(super) const fn is_alive(_pid: u32) -> bool {
+        true
+    }
 
     pub(super) fn owner_only_directory(_builder: &mut DirBuilder) {}
 

@@ -3,6 +3,7 @@
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use sortie_core::{StoreError, StoreResult, Timestamp};
@@ -12,6 +13,10 @@ use crate::files;
 const DOING: &str = "take its lock";
 /// Longer descriptions are not ours.
 const MAX_OWNER_BYTES: u64 = 64 * 1024;
+/// How long a lock is waited for whose owner is dead.
+const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
+/// Between two looks at such a lock.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Who holds a store, for the message that the next one gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,15 +50,56 @@ impl Lock {
     /// Takes the lock, or tells who has it.
     pub(crate) fn take(path: &Path, owner: &Owner) -> StoreResult<Self> {
         let mut file = files::open_private_file(path).map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {
-                describe(&mut file, owner).map_err(failed)?;
-                Ok(Self { file })
+        let patience = Instant::now() + PATIENCE_WITH_THE_DEAD;
+        loop {
+            match file.try_lock() {
+                Ok(()) => {
+                    describe(&mut file, owner).map_err(failed)?;
+                    return Ok(Self { file });
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let holder = read_owner(&mut file);
+                    if !holder.is_dead() || Instant::now() >= patience {
+                        return Err(StoreError::Locked {
+                            owner: holder.to_string(),
+                        });
+                    }
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "opening is synchronous, and this lasts a moment"
+                    )]
+                    std::thread::sleep(PAUSE);
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
-            Err(TryLockError::WouldBlock) => Err(StoreError::Locked {
-                owner: read_owner(&mut file),
-            }),
-            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+}
+
+/// Who a lock file says holds it.
+#[derive(Debug)]
+enum Holder {
+    Named(Owner),
+    /// It may have taken the lock a moment ago and not written its name yet.
+    Unnamed,
+}
+
+impl Holder {
+    /// A process that was killed while it started another can leave its lock for a moment with the
+    /// unborn one, until that closes what it inherited.
+    fn is_dead(&self) -> bool {
+        match self {
+            Self::Named(owner) => !files::is_alive(owner.pid),
+            Self::Unnamed => false,
+        }
+    }
+}
+
+impl std::fmt::Display for Holder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Named(owner) => owner.fmt(f),
+            Self::Unnamed => f.write_str("another process"),
         }
     }
 }
@@ -72,13 +118,14 @@ fn describe(file: &mut File, owner: &Owner) -> io::Result<()> {
     file.flush()
 }
 
-/// The owner's own words; it may have taken the lock a moment ago and not written them yet.
-fn read_owner(file: &mut File) -> String {
+fn read_owner(file: &mut File) -> Holder {
     let mut text = String::new();
-    let read = file.take(MAX_OWNER_BYTES).read_to_string(&mut text);
-    match read.map(|_| serde_json::from_str::<Owner>(&text)) {
-        Ok(Ok(owner)) => owner.to_string(),
-        Ok(Err(_)) | Err(_) => "another process".to_owned(),
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(MAX_OWNER_BYTES).read_to_string(&mut text));
+    match read.map(|_| serde_json::from_str(&text)) {
+        Ok(Ok(owner)) => Holder::Named(owner),
+        Ok(Err(_)) | Err(_) => Holder::Unnamed,
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use sortie_agent::{RunState, Step, builtin_agents};
 use sortie_core::{
-    Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation, CancelledBy, ChildRef,
-    ChildWait, Cleanup, EdgeMode, Epoch, Event, InboxItem, JournalEntry, Lane, Lang, Limits,
-    Message, Outcome, Priority, ResultStatus, RunId, RunSpec, Seq, SessionKey, StopReason,
-    Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
+    AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
+    CancelledBy, ChildRef, ChildWait, Cleanup, EdgeMode, Epoch, Event, InboxItem, JournalEntry,
+    Lane, Lang, Limits, Message, Outcome, Priority, ResultStatus, RunId, RunSpec, Seq, SessionKey,
+    StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
 };
 use uuid::Uuid;
 
@@ -46,6 +46,10 @@ pub(crate) fn spec() -> RunSpec {
         continues: None,
         report_to: Vec::new(),
         approved: true,
+        caps: AdmissionCaps {
+            max_children_per_tree: 200,
+            max_depth: 1,
+        },
     }
 }
 

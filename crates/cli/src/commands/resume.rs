@@ -27,6 +27,9 @@ use crate::wiring::{self, Wishes};
 pub(crate) struct Resume {
     /// Waits only for this run; the others go back to the queue when it has ended
     id: Option<String>,
+    /// How many subagents may run at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_concurrent: Option<u32>,
     /// Prints the runs that ended as JSON
     #[arg(long)]
     json: bool,
@@ -40,7 +43,11 @@ impl Resume {
     ) -> Result<Exit, Problem> {
         let unfinished = unfinished_roots(settings).await?;
         let models = wiring::models(settings, Duration::ZERO);
-        let session = Session::start(settings, screen, models, Wishes::default()).await?;
+        let wishes = Wishes {
+            max_concurrent: self.max_concurrent,
+            ..Wishes::default()
+        };
+        let session = Session::start(settings, screen, models, wishes).await?;
         match self.id {
             Some(id) => one(settings, session, &id, Format::of(self.json, false)).await,
             None => everything(settings, screen, session, &unfinished, self.json).await,

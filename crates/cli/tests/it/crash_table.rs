@@ -103,7 +103,7 @@ impl Aftermath {
         arrived.sort();
         assert_eq!(arrived, ["background", "reader", "runner", "writer"]);
         let checked = self.world.ok(&["doctor"]);
-        assert!(!checked.out.contains("damaged"), "{}", checked.out);
+        assert!(checked.out.contains("none damaged"), "{}", checked.out);
         self
     }
 

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Announcement, BlobId, Cancellation, Epoch, Event, Fence, InboxItem, JournalEntry, Lane,
@@ -171,12 +172,10 @@ pub struct Admit {
     pub at: Timestamp,
     /// The parent's right to spawn, checked in the same transaction.
     pub parent_fence: Option<Fence>,
-    /// How many there may be.
-    pub caps: AdmissionCaps,
 }
 
 /// Caps that hold at admission.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdmissionCaps {
     /// Runs in one tree, over its whole life.
     pub max_children_per_tree: u32,

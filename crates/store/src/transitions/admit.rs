@@ -62,7 +62,8 @@ fn existing(connection: &Connection, admit: &Admit) -> Done<Option<RunId>> {
 }
 
 fn refusal(connection: &Connection, admit: &Admit) -> Done<Option<Refusal>> {
-    let Admit { spec, caps, .. } = admit;
+    let Admit { spec, .. } = admit;
+    let caps = spec.caps;
     let Some(link) = &spec.parent else {
         return Ok(None);
     };

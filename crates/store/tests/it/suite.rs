@@ -57,11 +57,8 @@ pub(crate) async fn admission_refuses_over_caps_and_for_ending_parents(store: &d
         max_depth: 1,
     };
     let ask = async |number, spec| {
-        let admit = Admit {
-            caps,
-            ..asking(number, spec, 0)
-        };
-        store.admit(admit).await.unwrap()
+        let spec = RunSpec { caps, ..spec };
+        store.admit(asking(number, spec, 0)).await.unwrap()
     };
     let refused = |refusal| Admission::Refused(refusal);
     assert_eq!(

@@ -59,6 +59,10 @@ pub(crate) fn spec(number: u32) -> RunSpec {
         continues: None,
         report_to: Vec::new(),
         approved: false,
+        caps: AdmissionCaps {
+            max_children_per_tree: 200,
+            max_depth: 5,
+        },
     }
 }
 
@@ -97,10 +101,6 @@ pub(crate) fn asking(number: u32, spec: RunSpec, millis: i64) -> Admit {
         spec,
         at: at(millis),
         parent_fence: None,
-        caps: AdmissionCaps {
-            max_children_per_tree: 200,
-            max_depth: 5,
-        },
     }
 }
 
