@@ -126,11 +126,11 @@ fn number(name: &str, value: Option<&String>) -> Result<u64> {
         .with_context(|| format!("{name} needs a number, and got {value:?}"))
 }
 
-/// The binary, optimised as far as timing matters, with its crash points.
+/// The binary with its crash points, in the profile that the tests have built already.
 fn build() -> Result<PathBuf> {
-    let mut cargo = shell::cargo(&["build", "--quiet", "--profile", "bench-run"])?;
+    let mut cargo = shell::cargo(&["build", "--quiet"])?;
     shell::run(cargo.args(["-p", "sortie", "--features", "crash-points"]))?;
-    Ok(place::target()?.join("bench-run/sortie"))
+    Ok(place::target()?.join("debug/sortie"))
 }
 
 #[cfg(test)]

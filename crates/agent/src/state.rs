@@ -149,6 +149,13 @@ impl RunState {
         }
         match &entry.event {
             Event::Admitted { .. } => return Err(illegal(entry, "the run was admitted before")),
+            Event::Updated { label, priority } => {
+                let spec = Arc::make_mut(&mut self.spec);
+                if let Some(label) = label {
+                    spec.label.clone_from(label);
+                }
+                spec.priority = priority.unwrap_or(spec.priority);
+            }
             Event::Claimed { epoch, .. } => self.claimed(*epoch, entry.at),
             Event::InboxTaken { items } => self.inbox_taken(items),
             Event::Answered {

@@ -30,7 +30,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
             "runtime",
             format!("resumed after a crash (claim {})", epoch.0),
         )],
-        Event::Claimed { .. } => Vec::new(),
+        Event::Updated { .. } | Event::Claimed { .. } => Vec::new(),
         Event::InboxTaken { items } => items
             .iter()
             .map(|item| match item {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Block, CallId, ChildRef, EdgeMode, Epoch, InboxItem, Outcome, ResultStatus, RunId, RunSpec,
-    Seq, Timestamp, Todo, ToolResult, Usage,
+    Block, CallId, ChildRef, EdgeMode, Epoch, InboxItem, Outcome, Priority, ResultStatus, RunId,
+    RunSpec, Seq, Timestamp, Todo, ToolResult, Usage,
 };
 
 /// The version written with every journal row. Readers accept all versions up to this one.
@@ -19,6 +19,15 @@ pub enum Event {
     Admitted {
         /// All it was admitted with.
         spec: Box<RunSpec>,
+    },
+    /// Somebody changed how it waits, while it waited in the queue.
+    Updated {
+        /// What people call it now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        label: Option<String>,
+        /// How urgent it is now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        priority: Option<Priority>,
     },
     /// An executor holds the run. After a crash or a park there is a new claim; calls that were
     /// under way in an earlier epoch are interrupted by it.
@@ -150,6 +159,7 @@ impl Event {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Admitted { .. } => "admitted",
+            Self::Updated { .. } => "updated",
             Self::Claimed { .. } => "claimed",
             Self::InboxTaken { .. } => "inbox_taken",
             Self::Answered { .. } => "answered",

@@ -512,7 +512,8 @@ async fn earlier_history(
 fn continued(entries: &[JournalEntry]) -> Option<RunId> {
     match &entries.first()?.event {
         Event::Admitted { spec } => spec.continues,
-        Event::Claimed { .. }
+        Event::Updated { .. }
+        | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::Answered { .. }
         | Event::ModelFailed { .. }

@@ -86,7 +86,8 @@ pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
                     }
                 }
             }
-            Event::Claimed { .. }
+            Event::Updated { .. }
+            | Event::Claimed { .. }
             | Event::ModelFailed { .. }
             | Event::Intended { .. }
             | Event::Delegated { .. }

@@ -11,7 +11,7 @@ use sortie_core::{
     Clock, EndReport, InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory,
     Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope, RunId,
     RunRecord, RunSpec, Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store, StoreError,
-    StoreResult, Timestamp, Tool, Unblock, VerifyReport,
+    StoreResult, Timestamp, Tool, Unblock, Update, VerifyReport,
 };
 use sortie_text::t;
 use tokio::sync::{Notify, broadcast};
@@ -25,7 +25,7 @@ use crate::log::{ToolCallLog, tool_calls};
 use crate::scheduler;
 use crate::settings::Settings;
 use crate::sinks::Sink;
-use crate::spawn::SpawnRefused;
+use crate::spawn::{SpawnRefused, label_of};
 use crate::toolbox::{Toolbox, ToolboxError};
 
 /// Notifications kept for a slow subscriber before it misses some.
@@ -292,6 +292,26 @@ impl Runtime {
             }
             wait_for_news(&mut notifications, run, self.shared.settings.poll_interval).await;
         }
+    }
+
+    /// Changes label or priority of a run that waits in the queue.
+    pub async fn update(
+        &self,
+        run: RunId,
+        label: Option<&str>,
+        priority: Option<Priority>,
+    ) -> Result<(), RuntimeError> {
+        self.shared
+            .store
+            .update(Update {
+                run,
+                label: label.map(|label| label_of(Some(label), "")),
+                priority,
+                at: self.shared.clock.now(),
+            })
+            .await?;
+        self.shared.hint.notify_one();
+        Ok(())
     }
 
     /// Wants a run and all its descendants stopped.

@@ -266,7 +266,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn label_of(label: Option<&str>, task: &str) -> String {
+pub(crate) fn label_of(label: Option<&str>, task: &str) -> String {
     let chosen = label
         .map(str::trim)
         .filter(|label| !label.is_empty())

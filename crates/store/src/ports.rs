@@ -5,7 +5,7 @@ use sortie_core::{
     Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
     Claimed, Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, InboxItem,
     Journal, JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry,
-    RunId, RunRecord, Seq, Settlement, Stats, StoreError, StoreResult, Timestamp, Unblock,
+    RunId, RunRecord, Seq, Settlement, Stats, StoreError, StoreResult, Timestamp, Unblock, Update,
     VerifyReport,
 };
 
@@ -18,7 +18,9 @@ use crate::transitions::append::Entries;
 use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::claim::Lease;
 use crate::transitions::finish::LastEntries;
-use crate::transitions::{admit, append, archive, cancel, claim, deliver, finish, read, recover};
+use crate::transitions::{
+    admit, append, archive, cancel, claim, deliver, finish, read, recover, update,
+};
 
 const READING: &str = "read the journals of claimed tasks";
 
@@ -84,6 +86,14 @@ impl<E: Execute> Registry for SqlStore<E> {
         self.execute
             .write("end tasks past their deadline", move |connection| {
                 finish::expire_parked(connection, now)
+            })
+            .await
+    }
+
+    async fn update(&self, update: Update) -> StoreResult<()> {
+        self.execute
+            .write("change a task", move |connection| {
+                update::update(connection, &update)
             })
             .await
     }

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Announcement, BlobId, Cancellation, Epoch, Event, Fence, InboxItem, JournalEntry, Lane,
-    OutboxEntry, Outcome, RunId, RunRecord, RunSpec, Seq, SessionKey, Stats, Status, Summary,
-    Timestamp, WaitingOn,
+    OutboxEntry, Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, Stats, Status,
+    Summary, Timestamp, WaitingOn,
 };
 
 /// Everything the runtime needs from a store.
@@ -97,6 +97,8 @@ pub trait Registry: Send + Sync {
     async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport>;
     /// Ends runs that wait for children past their deadline.
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport>;
+    /// Changes label or priority of a run that waits in the queue.
+    async fn update(&self, update: Update) -> StoreResult<()>;
     /// Puts a message into a run's inbox.
     async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()>;
     /// One record.
@@ -310,6 +312,19 @@ pub enum RecoverScope {
     All,
     /// Those whose time is up.
     Expired,
+}
+
+/// Asks to change how a queued run waits; `None` leaves a thing as it is.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The run.
+    pub run: RunId,
+    /// What people call it.
+    pub label: Option<String>,
+    /// How urgent it is.
+    pub priority: Option<Priority>,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// What recovery found.

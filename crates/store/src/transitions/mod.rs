@@ -9,4 +9,5 @@ pub(crate) mod deliver;
 pub(crate) mod finish;
 pub(crate) mod read;
 pub(crate) mod recover;
+pub(crate) mod update;
 pub(crate) mod verify;

@@ -101,6 +101,7 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
     let outcomes = entries.iter().filter_map(|entry| match &entry.event {
         Event::Finished { outcome } => Some(outcome),
         Event::Admitted { .. }
+        | Event::Updated { .. }
         | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::Answered { .. }

@@ -65,6 +65,7 @@ conformance!(
     claim_respects_lane_limits,
     claim_respects_parent_and_tree_caps_without_starving_others,
     priority_is_worth_a_minute_of_waiting,
+    a_queued_run_can_be_renamed_and_moved,
     a_woken_run_keeps_its_place,
     a_released_run_keeps_its_place,
     append_stores_events_summary_and_blobs,

@@ -242,6 +242,33 @@ pub(crate) async fn priority_is_worth_a_minute_of_waiting(store: &dyn Store) {
     );
 }
 
+pub(crate) async fn a_queued_run_can_be_renamed_and_moved(store: &dyn Store) {
+    for number in 1..=2 {
+        admit(store, number, background(number)).await;
+    }
+    let update = |number, priority| Update {
+        run: run(number),
+        label: Some("urgent".to_owned()),
+        priority,
+        at: at(10),
+    };
+    store.update(update(2, Some(Priority::High))).await.unwrap();
+    let moved = store.get(run(2)).await.unwrap();
+    assert_eq!(
+        (moved.label.as_str(), moved.priority, moved.queue_position),
+        ("urgent", Priority::High, Some(1))
+    );
+    let entries = store.read(run(2), Seq(1)).await.unwrap();
+    assert!(matches!(entries[0].event, Event::Updated { .. }));
+    let fences = claim_all(store, 11).await;
+    assert_eq!(fences[0].run, run(2), "it is first in the queue now");
+    let late = store.update(update(1, None)).await;
+    assert!(
+        matches!(late, Err(StoreError::WrongState { .. })),
+        "{late:?}"
+    );
+}
+
 pub(crate) async fn a_woken_run_keeps_its_place(store: &dyn Store) {
     let first = running(store, 1, spec(1)).await;
     assert!(store.park(parking(first, 5)).await.unwrap());

@@ -326,6 +326,7 @@ impl Story {
                         told.insert(effect, (name, result.status));
                     }
                     Event::Admitted { .. }
+                    | Event::Updated { .. }
                     | Event::Claimed { .. }
                     | Event::InboxTaken { .. }
                     | Event::ModelFailed { .. }

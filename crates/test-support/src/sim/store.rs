@@ -10,7 +10,7 @@ use sortie_core::{
     Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
     Claimed, Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, InboxItem, Journal,
     JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry, RunId,
-    RunRecord, Seq, Settlement, Stats, StoreResult, Timestamp, Unblock, VerifyReport,
+    RunRecord, Seq, Settlement, Stats, StoreResult, Timestamp, Unblock, Update, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -125,6 +125,7 @@ in_turn! {
         cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
         recover(recover: Recover) -> RecoverReport;
         expire_parked(now: Timestamp) -> EndReport;
+        update(update: Update) -> ();
         send(run: RunId, item: InboxItem, at: Timestamp) -> ();
         get(run: RunId) -> RunRecord;
         list(filter: ListFilter) -> Vec<RunRecord>;

@@ -84,7 +84,7 @@ impl Tool for SimTool {
         match self.kind {
             Kind::Look => Recovery::Repeatable,
             Kind::Note => Recovery::Reconcilable(self),
-            Kind::Ledger => Recovery::Once,
+            Kind::Ledger => Recovery::Once(None),
         }
     }
 

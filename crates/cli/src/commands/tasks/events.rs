@@ -76,6 +76,11 @@ fn detail(event: &Event) -> String {
             spec.depth,
             spec.tools.len()
         ),
+        Event::Updated { label, priority } => format!(
+            "label={} priority={}",
+            label.as_deref().map_or_else(|| "-".to_owned(), one_line),
+            priority.map_or("-", sortie_core::Priority::as_str)
+        ),
         Event::Claimed { epoch, recovered } => {
             format!("epoch={} recovered={recovered}", epoch.0)
         }

@@ -1,0 +1,53 @@
+//! How a queued run waits can be changed; a run that somebody holds writes its own journal.
+
+use rusqlite::{Connection, params};
+use sortie_core::{Event, Priority, StoreError, Timestamp, Update};
+
+use crate::chain::Stamp;
+use crate::fault::Done;
+use crate::row::{self, Phase};
+use crate::sql;
+
+/// Changes label or priority of a queued run.
+pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
+    let row = row::must_load(connection, update.run)?;
+    if row.phase != Phase::Queued {
+        return Err(StoreError::WrongState {
+            run: update.run,
+            status: row.status,
+            what: "only a task that waits in the queue can be changed",
+        }
+        .into());
+    }
+    let event = Event::Updated {
+        label: update.label.clone(),
+        priority: update.priority,
+    };
+    let stamp = Stamp {
+        at: update.at,
+        epoch: row.epoch,
+    };
+    let mut tail = row.tail.clone();
+    tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
+    let created_at: i64 = connection
+        .prepare_cached("SELECT created_at FROM runs WHERE run_id = ?1")?
+        .query_row([&tail.run], |row| row.get(0))?;
+    let moved = update
+        .priority
+        .map(|priority| row::queue_key(Timestamp(created_at), priority));
+    sql::run(
+        connection,
+        "UPDATE runs SET label = COALESCE(?2, label), priority = COALESCE(?3, priority),
+             queue_key = COALESCE(?4, queue_key), head_seq = ?5, head_hash = ?6
+         WHERE run_id = ?1",
+        params![
+            tail.run,
+            update.label,
+            update.priority.map(Priority::as_str),
+            moved,
+            tail.seq,
+            tail.hash
+        ],
+    )?;
+    Ok(())
+}
