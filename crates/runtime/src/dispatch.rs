@@ -126,7 +126,7 @@ impl<'a> Dispatch<'a> {
         match (ready.tool.recovery(), ready.tool.touches()) {
             (Recovery::Repeatable, Touches::Nothing | Touches::Runs) => Prepared::Free(ready),
             (Recovery::Repeatable, Touches::Files | Touches::Processes)
-            | (Recovery::Reconcilable(_) | Recovery::Once, _) => Prepared::Guarded(ready),
+            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Prepared::Guarded(ready),
         }
     }
 
@@ -156,7 +156,7 @@ impl<'a> Dispatch<'a> {
                 let context = self.context(ready.call, &effect, &spawner, &blobs);
                 reconcile.fingerprint(&context, &ready.arguments).await
             }
-            Recovery::Repeatable | Recovery::Once => Value::Null,
+            Recovery::Repeatable | Recovery::Once(_) => Value::Null,
         };
         Settled::Run {
             intent: Event::Intended {
@@ -182,7 +182,17 @@ impl<'a> Dispatch<'a> {
     async fn recover(self, ready: &Ready<'a>, fingerprint: &Value) -> Option<Finished> {
         match ready.tool.recovery() {
             Recovery::Repeatable => None,
-            Recovery::Once => Some(self.unknown(ready.call)),
+            Recovery::Once(None) => Some(self.unknown(ready.call)),
+            Recovery::Once(Some(remains)) => {
+                let effect = EffectId::new(self.fence.run, &ready.call.id);
+                let spawner = self.spawner(ready.call);
+                let blobs = self.blobs();
+                let context = self.context(ready.call, &effect, &spawner, &blobs);
+                // Before the model looks: what still runs could do it behind its back.
+                let ended = remains.stop(&context).await;
+                tracing::info!(%effect, ended, "ended what a call of a dead process had left running");
+                Some(self.unknown(ready.call))
+            }
             Recovery::Reconcilable(reconcile) => {
                 let effect = EffectId::new(self.fence.run, &ready.call.id);
                 let spawner = self.spawner(ready.call);

@@ -24,7 +24,7 @@ use crate::runtime::Shared;
 /// How many runs back a continued history goes, at most.
 const MAX_CONTINUED_RUNS: usize = 32;
 /// How many calls of one answer run at once.
-const MAX_PARALLEL_CALLS: usize = 16;
+const MAX_PARALLEL_CALLS: usize = 64;
 
 /// How an executor let go of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

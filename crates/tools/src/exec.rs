@@ -1,7 +1,9 @@
 //! `exec`: a shell command.
 
 mod capture;
+mod marked;
 mod process;
+mod remains;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt as _;
@@ -23,6 +25,7 @@ use crate::confine::Workspace;
 use crate::sandbox::{ExecRequest, Sandbox, Unconfined};
 use capture::Capture;
 use process::{Ending, Process};
+use remains::Sweep;
 
 /// The longest command.
 const MAX_COMMAND_BYTES: usize = 100 * 1024;
@@ -35,6 +38,11 @@ const SPELLINGS: &[Spelling] = &[Spelling {
 }];
 
 /// Runs shell commands.
+///
+/// Each command and all its descendants carry the name of their effect in the variable
+/// `SORTIE_EFFECT`, by which they are found and ended when the process that started them has died,
+/// and also after a timeout or a cancelled call if they have left the process group. One that
+/// clears its environment and its group is out of reach: only a sandbox holds that.
 #[derive(Debug)]
 pub struct Exec {
     spec: ToolSpec,
@@ -46,7 +54,7 @@ pub struct Exec {
 /// What the shell needs to know.
 #[derive(Clone, Debug)]
 pub struct ExecSettings {
-    /// The whole environment of every command.
+    /// The whole environment of every command, but for the name of its effect.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -90,10 +98,12 @@ impl Exec {
     }
 
     fn request(&self, context: &ToolContext<'_>, command: &str, cwd: PathBuf) -> ExecRequest {
+        let mut env = self.environment.clone();
+        env.push((marked::VARIABLE.into(), context.effect.to_string().into()));
         ExecRequest {
             argv: vec![self.shell.clone(), "-c".into(), command.into()],
             cwd,
-            env: self.environment.clone(),
+            env,
             workspace: context.workspace.to_owned(),
         }
     }
@@ -110,7 +120,7 @@ impl Tool for Exec {
     }
 
     fn recovery(&self) -> Recovery<'_> {
-        Recovery::Once
+        Recovery::Once(Some(self))
     }
 
     fn spellings(&self) -> &[Spelling] {
@@ -125,11 +135,13 @@ impl Tool for Exec {
         let request = self.request(context, &arguments.command, cwd);
         let request = self.sandbox.confine(request)?;
         let mut capture = Capture::default();
+        let sweep = Sweep::after(context.effect);
         let ending = run(&request, limit, &mut capture).await.map_err(|error| {
             ToolFailure::new(format!(
                 "The command could not be started: {error}. Check it and the working directory, or report it."
             ))
         })?;
+        sweep.unless_clean(ending);
         Ok(ToolAnswer::text(answer(capture, ending, limit)).into())
     }
 }

@@ -98,8 +98,10 @@ impl Folder {
         within(self.path())
     }
 
+    /// Nobody else's, as tests run side by side and processes are found by it.
     pub(crate) fn effect(&self) -> EffectId {
-        EffectId::new(RUN.parse().unwrap(), &CallId::new(1, 0))
+        let name = self.path().file_name().unwrap().to_string_lossy();
+        EffectId::new(RUN.parse().unwrap(), &CallId::from_stored(name))
     }
 }
 
@@ -269,6 +271,16 @@ pub(crate) async fn fingerprint(tool: &dyn Tool, folder: &Folder, arguments: &Va
     let delegation = Delegation::default();
     let context = setting.context(folder, &delegation);
     reconcile.fingerprint(&context, arguments).await
+}
+
+/// Ends what a call has left running.
+pub(crate) async fn stop_remains(tool: &dyn Tool, folder: &Folder) -> usize {
+    let Recovery::Once(Some(remains)) = tool.recovery() else {
+        panic!("{:?}", tool.recovery());
+    };
+    let setting = Setting::new(folder, GENEROUS);
+    let delegation = Delegation::default();
+    remains.stop(&setting.context(folder, &delegation)).await
 }
 
 pub(crate) async fn recover(

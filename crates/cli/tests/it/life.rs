@@ -110,7 +110,7 @@ fn an_interrupt_cancels_everything_and_keeps_what_there_is() {
 }
 
 /// Whether the process does anything: one that is dead and not yet buried does not.
-fn runs(pid: Pid) -> bool {
+pub(crate) fn runs(pid: Pid) -> bool {
     let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     match state {
         Ok(state) => !state.contains(") Z "),

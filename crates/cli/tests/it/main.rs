@@ -11,6 +11,7 @@ mod demo;
 mod doctor;
 mod life;
 mod reference;
+mod remains;
 mod run;
 mod tasks;
 mod terminal;

@@ -73,8 +73,9 @@ pub enum Recovery<'a> {
     Repeatable,
     /// It can find out whether it happened.
     Reconcilable(&'a dyn Reconcile),
-    /// Nobody can tell: the model is told to look first.
-    Once,
+    /// Nobody can tell: the model is told to look first, after whatever the call has left running
+    /// was ended. `None` says that it leaves nothing behind.
+    Once(Option<&'a dyn Remains>),
 }
 
 impl fmt::Debug for Recovery<'_> {
@@ -82,7 +83,7 @@ impl fmt::Debug for Recovery<'_> {
         f.write_str(match self {
             Self::Repeatable => "repeatable",
             Self::Reconcilable(_) => "reconcilable",
-            Self::Once => "once",
+            Self::Once(_) => "once",
         })
     }
 }
@@ -99,6 +100,18 @@ pub trait Reconcile: Send + Sync {
         arguments: &Value,
         fingerprint: &Value,
     ) -> Reconciled;
+}
+
+/// What a call that a crash interrupted may have left running.
+///
+/// Otherwise the model would look whether the call happened while it still happens. Implementers
+/// guarantee that they find what an earlier process started by the effect alone, as nothing else
+/// survives a crash; that they end nothing of another effect, nor their own process; and that they
+/// return within a bounded time, also if something could not be ended.
+#[async_trait]
+pub trait Remains: Send + Sync {
+    /// Ends whatever a call that a crash interrupted has left running; returns how many processes.
+    async fn stop(&self, context: &ToolContext<'_>) -> usize;
 }
 
 /// Whether a call happened before the crash.

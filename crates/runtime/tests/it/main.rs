@@ -1,3 +1,15 @@
 //! The runtime as its users and its enemies see it.
 
+mod calls;
+mod cancelling;
+mod configured;
+mod delegation;
+mod endings;
+mod limits;
+mod managing;
+mod nesting;
+mod prompts;
+mod props;
+mod restart;
 mod simulation;
+mod sinks;

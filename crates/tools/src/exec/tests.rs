@@ -1,12 +1,13 @@
 //! The shell, against real processes.
 
+use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::Instant;
 
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 
 use super::*;
-use crate::testing::{Folder, call, call_within};
+use crate::testing::{Folder, call, call_within, stop_remains};
 
 fn tool() -> Exec {
     Exec::new(ExecSettings {
@@ -58,7 +59,15 @@ async fn has_only_the_environment_it_was_given() {
         .collect();
     names.sort_unstable();
     // The last three are the shell's own.
-    assert_eq!(names, ["GREETING", "PATH", "PWD", "SHLVL", "_"]);
+    assert_eq!(
+        names,
+        ["GREETING", "PATH", "PWD", "SHLVL", "SORTIE_EFFECT", "_"]
+    );
+    let effect = folder.effect();
+    assert!(
+        text.contains(&format!("SORTIE_EFFECT={effect}\n")),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -107,7 +116,7 @@ async fn a_timeout_ends_everything_it_started() {
     let folder = Folder::with(&[]);
     folder.fifo("ready");
     // The grandchild ignores the polite signal.
-    let command = "bash -c 'trap \"\" TERM; echo $$ > inner; echo x > ready; while :; do sleep 100; done' & echo $! > outer; echo begun; wait";
+    let command = "echo begun; bash -c 'trap \"\" TERM; echo $$ > inner; while [ ! -s outer ]; do :; done; echo x > ready; while :; do sleep 100; done' & echo $! > outer; wait";
     let tool = tool();
     let arguments = json!({"command": command, "timeout_seconds": 7});
     let call = call(&tool, &folder, arguments);
@@ -159,6 +168,113 @@ async fn dropping_the_call_kills_the_group_at_once() {
     }
     folder.gone("inner").await;
     folder.gone("outer").await;
+}
+
+/// A command that leaves its group and its session, and says when it has.
+const LEAVES: &str = "setsid bash -c 'echo $$ > inner; echo x > ready; exec sleep 100' &";
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_ends_those_who_left_the_group() {
+    let _held = hold_time();
+    let folder = Folder::with(&[]);
+    folder.fifo("ready");
+    let tool = tool();
+    let arguments = json!({"command": format!("{LEAVES} wait"), "timeout_seconds": 7});
+    let call = call(&tool, &folder, arguments);
+    let time = async {
+        ready(&folder).await;
+        loop {
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    };
+    let text = tokio::select! { text = call => text.unwrap(), () = time => unreachable!() };
+    assert!(text.starts_with("timed out after 7 s"), "{text}");
+    folder.gone("inner").await;
+}
+
+#[tokio::test]
+async fn dropping_the_call_ends_those_who_left_the_group() {
+    let folder = Folder::with(&[]);
+    folder.fifo("ready");
+    let tool = tool();
+    let arguments = json!({"command": format!("{LEAVES} wait")});
+    tokio::select! {
+        text = call(&tool, &folder, arguments) => unreachable!("it waits: {text:?}"),
+        () = ready(&folder) => {}
+    }
+    folder.gone("inner").await;
+}
+
+#[tokio::test]
+async fn those_who_left_the_group_and_hold_the_output_are_ended() {
+    let folder = Folder::with(&[]);
+    folder.fifo("ready");
+    let arguments = json!({"command": format!("{LEAVES} cat ready")});
+    let text = call(&tool(), &folder, arguments).await.unwrap();
+    assert_eq!(
+        text,
+        "x\n(background processes still had the output open and were stopped)\nexit code: 0"
+    );
+    folder.gone("inner").await;
+}
+
+/// A process in a session of its own, as a crash leaves it, that ends with the test.
+struct Orphan(Child);
+
+impl Orphan {
+    fn start(folder: &Folder, variable: &str, value: &str, command: &str) -> Self {
+        let child = Command::new("setsid")
+            .args(["sh", "-c", command])
+            .current_dir(folder.path())
+            .env_clear()
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env(variable, value)
+            .spawn();
+        Self(child.unwrap())
+    }
+
+    fn lives(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Orphan {
+    fn drop(&mut self) {
+        let leader = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
+        // A test that went well has ended it already.
+        kill_process_group(leader, Signal::KILL).ok();
+        self.0.kill().ok();
+        self.0.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_a_crash_left_is_found_by_its_effect_and_ended() {
+    let folder = Folder::with(&[]);
+    folder.fifo("ready");
+    let effect = folder.effect().to_string();
+    let command = "trap '' TERM; setsid sh -c 'echo $$ > inner; echo x > ready; exec sleep 100' & \
+        echo $$ > outer; wait";
+    let _left = Orphan::start(&folder, "SORTIE_EFFECT", &effect, command);
+    ready(&folder).await;
+    let mut others = [
+        ("SORTIE_EFFECT", format!("{effect}0")),
+        ("SORTIE_EFFECT", effect[..effect.len() - 1].to_owned()),
+        ("SORTIE_EFFECT", format!(" {effect}")),
+        ("OTHER", format!("SORTIE_EFFECT={effect}")),
+        ("OTHER_SORTIE_EFFECT", effect),
+    ]
+    .map(|(variable, value)| {
+        let orphan = Orphan::start(&folder, variable, &value, "exec sleep 100");
+        (orphan, format!("{variable}={value}"))
+    });
+    assert_eq!(stop_remains(&tool(), &folder).await, 2);
+    folder.gone("outer").await;
+    folder.gone("inner").await;
+    for (orphan, entry) in &mut others {
+        assert!(orphan.lives(), "{entry}");
+    }
+    assert_eq!(stop_remains(&tool(), &folder).await, 0);
 }
 
 #[tokio::test]

@@ -1,0 +1,151 @@
+//! What is sent to a model: small, and the same bytes again and again, so that a provider's cache
+//! holds it.
+
+use serde_json::{Value, json};
+use sortie_core::{Lang, Message, ModelRequest};
+use sortie_test_support::stage::{Play, Stage};
+
+/// System prompt, tools and task of a child's first request.
+const MAX_CHILD_BYTES: usize = 6_000;
+/// The same of the main agent, which also reads about delegating.
+const MAX_MAIN_BYTES: usize = 10_000;
+
+const EVERYBODY: &str = r#"
+  - when: { agent: main, turn: 1 }
+    calls:
+      - tool: task
+        args: { description: explore, prompt: "Find where users log in.", subagent_type: explore }
+      - tool: task
+        args: { description: explore again, prompt: "Find where users log out.", subagent_type: explore }
+      - tool: task
+        args: { description: plan, prompt: "Plan a second factor for the login.", subagent_type: plan }
+      - tool: task
+        args: { description: code, prompt: "Rename login to sign_in everywhere.", subagent_type: code }
+      - tool: task
+        args: { description: general, prompt: "Find out which tests are slow.", subagent_type: general }
+  - when: { agent: main }
+    say: "All are back."
+  - when: { turn: "1..2" }
+    say: "Turn {{turn}}."
+    calls:
+      - { tool: list_dir, args: { path: ".", depth: "{{turn}}" } }
+      - { tool: glob, args: { pattern: "*.{{turn}}" } }
+  - say: "Nothing there."
+"#;
+
+async fn everybody(lang: Lang) -> Stage {
+    let stage = Play::speaking(lang, EVERYBODY).begin().await;
+    stage.play("Look after the login.").await;
+    stage
+}
+
+fn tools_json(request: &ModelRequest) -> String {
+    let tools: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|tool| {
+            json!({
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            })
+        })
+        .collect();
+    Value::from(tools).to_string()
+}
+
+fn messages_json(request: &ModelRequest) -> Vec<String> {
+    let messages = request.messages.iter();
+    messages
+        .map(|message| serde_json::to_string(message.as_ref()).expect("a message is JSON"))
+        .collect()
+}
+
+fn bytes_of_first(request: &ModelRequest) -> usize {
+    let [task] = request.messages.as_slice() else {
+        panic!("a first request has one message: {:?}", request.messages);
+    };
+    let Message::User { text } = task.as_ref() else {
+        panic!("a first message is a task: {task:?}");
+    };
+    request.system.len() + tools_json(request).len() + text.len()
+}
+
+#[tokio::test]
+async fn first_requests_are_small() {
+    for lang in Lang::ALL {
+        let stage = everybody(*lang).await;
+        let mut checked = 0;
+        for request in stage.model().requests() {
+            if request.asker.turn > 1 {
+                continue;
+            }
+            let allowed = match request.asker.depth {
+                0 => MAX_MAIN_BYTES,
+                _ => MAX_CHILD_BYTES,
+            };
+            let size = bytes_of_first(&request);
+            let agent = &request.asker.agent;
+            assert!(
+                size <= allowed,
+                "{agent} in {lang}: {size} of {allowed} bytes"
+            );
+            checked += 1;
+        }
+        assert_eq!(
+            checked, 6,
+            "main, two explorers, and one of each other agent"
+        );
+    }
+}
+
+#[tokio::test]
+async fn system_and_tools_are_the_same_bytes_at_every_turn() {
+    let stage = everybody(Lang::En).await;
+    for label in ["main", "explore", "plan", "code", "general"] {
+        let requests = stage.model().requests_of(label);
+        assert!(requests.len() > 1, "{label} has only one turn");
+        for request in &requests {
+            assert_eq!(request.system, requests[0].system, "{label}");
+            assert_eq!(tools_json(request), tools_json(&requests[0]), "{label}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn siblings_share_system_and_tools() {
+    let stage = everybody(Lang::En).await;
+    let one = stage.model().request("explore", 1).expect("the first");
+    let other = stage
+        .model()
+        .request("explore again", 1)
+        .expect("the second");
+    assert_eq!(one.system, other.system);
+    assert_eq!(tools_json(&one), tools_json(&other));
+    assert_ne!(messages_json(&one), messages_json(&other));
+}
+
+#[tokio::test]
+async fn each_turn_begins_with_the_messages_of_the_turn_before() {
+    let stage = everybody(Lang::En).await;
+    for label in ["main", "explore", "plan", "code", "general"] {
+        let turns: Vec<Vec<String>> = stage
+            .model()
+            .requests_of(label)
+            .iter()
+            .map(|request| messages_json(request))
+            .collect();
+        for pair in turns.windows(2) {
+            assert!(pair[1].len() > pair[0].len(), "{label} learned nothing");
+            assert_eq!(pair[1][..pair[0].len()], pair[0], "{label}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_child_reads_nothing_of_its_parents_conversation() {
+    let stage = everybody(Lang::En).await;
+    insta::assert_snapshot!(stage.seen("plan", 1).await, @"user: Plan a second factor for the login.");
+    let request = stage.model().request("plan", 1).expect("its first request");
+    assert!(!request.system.contains("explore"), "{}", request.system);
+}

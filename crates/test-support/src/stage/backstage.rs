@@ -1,0 +1,207 @@
+//! The model behind the scenes, which remembers what it was asked, and people to be asked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use sortie_core::{
+    Approval, Approver, Ask, DeltaSink, Lang, Model, ModelAnswer, ModelDirectory, ModelError,
+    ModelRequest,
+};
+use sortie_models::{Script, ScriptModel};
+use sortie_text::t;
+use tokio::sync::watch;
+
+/// A question to the model.
+pub type Request = Arc<ModelRequest>;
+
+/// A scripted model under every name. It keeps each request, and can be told to hold its answers.
+pub struct Prompter {
+    script: ScriptModel,
+    requests: Mutex<Vec<Request>>,
+    held: watch::Sender<BTreeSet<String>>,
+    children: Mutex<Crowd>,
+}
+
+/// How many children are being answered, and the most there ever were.
+#[derive(Debug, Default)]
+struct Crowd {
+    now: usize,
+    most: usize,
+}
+
+impl Prompter {
+    /// A model that follows these rules.
+    pub(super) fn new(rules: &str) -> Arc<Self> {
+        let text = format!("version: 1\nrules:\n{rules}\n");
+        let script = Script::named("script", &text)
+            .unwrap_or_else(|error| panic!("the script cannot be read: {error:?}"));
+        Arc::new(Self {
+            script: ScriptModel::new(script),
+            requests: Mutex::default(),
+            held: watch::Sender::new(BTreeSet::new()),
+            children: Mutex::default(),
+        })
+    }
+
+    /// Holds back the answers to runs of this label, or only of one turn if it is `label#turn`.
+    pub fn hold(&self, label: &str) {
+        self.held.send_modify(|held| {
+            held.insert(label.to_owned());
+        });
+    }
+
+    /// Lets the answers to runs of this label go.
+    pub fn let_go(&self, label: &str) {
+        self.held.send_modify(|held| {
+            held.remove(label);
+        });
+    }
+
+    /// The most children that asked at the same time.
+    pub fn most_children_at_once(&self) -> usize {
+        self.crowd().most
+    }
+
+    fn crowd(&self) -> MutexGuard<'_, Crowd> {
+        self.children.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Every request so far, in order.
+    pub fn requests(&self) -> Vec<Request> {
+        self.requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Every request of runs of this label.
+    pub fn requests_of(&self, label: &str) -> Vec<Request> {
+        let mut requests = self.requests();
+        requests.retain(|request| request.asker.label == label);
+        requests
+    }
+
+    /// The last request of this label at this turn.
+    pub fn request(&self, label: &str, turn: u32) -> Option<Request> {
+        self.requests_of(label)
+            .into_iter()
+            .rev()
+            .find(|request| request.asker.turn == turn)
+    }
+
+    /// The labels of runs in the order in which they first asked.
+    pub fn order(&self) -> Vec<String> {
+        let mut seen = BTreeSet::new();
+        self.requests()
+            .iter()
+            .filter(|request| seen.insert(request.asker.run))
+            .map(|request| request.asker.label.clone())
+            .collect()
+    }
+}
+
+impl fmt::Debug for Prompter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prompter").finish_non_exhaustive()
+    }
+}
+
+/// What a run holds of the prompter.
+#[derive(Debug)]
+struct Voice(Arc<Prompter>);
+
+#[async_trait]
+impl Model for Voice {
+    async fn turn(
+        &self,
+        request: ModelRequest,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, ModelError> {
+        let Self(prompter) = self;
+        prompter
+            .requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::new(request.clone()));
+        let _counted = (request.asker.depth > 0).then(|| Counted::enter(prompter));
+        let mut held = prompter.held.subscribe();
+        let label = request.asker.label.clone();
+        let turn = format!("{label}#{}", request.asker.turn);
+        // The sender is in the prompter, which outlives this call.
+        held.wait_for(|held| !held.contains(&label) && !held.contains(&turn))
+            .await
+            .map_err(|_| ModelError::fatal("the prompter is gone"))?;
+        let model = request.model.clone();
+        let answer = prompter.script.turn(request, deltas).await?;
+        Ok(ModelAnswer { model, ..answer })
+    }
+}
+
+/// A child that is being answered, until its question is dropped.
+struct Counted<'a>(&'a Prompter);
+
+impl<'a> Counted<'a> {
+    fn enter(prompter: &'a Prompter) -> Self {
+        let mut crowd = prompter.crowd();
+        crowd.now += 1;
+        crowd.most = crowd.most.max(crowd.now);
+        Self(prompter)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.crowd().now -= 1;
+    }
+}
+
+/// The directory that a runtime is given.
+#[derive(Debug)]
+pub(super) struct Voices(pub(super) Arc<Prompter>);
+
+impl ModelDirectory for Voices {
+    fn find(&self, _name: &str) -> Result<Arc<dyn Model>, ModelError> {
+        Ok(Arc::new(Voice(Arc::clone(&self.0))))
+    }
+}
+
+/// Nobody is there to be asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody(pub Lang);
+
+#[async_trait]
+impl Approver for Nobody {
+    async fn approve(&self, ask: &Ask) -> Approval {
+        let tool = ask.tool.as_str();
+        Approval::Refused(t!(self.0, "refused-no-person", tool = tool))
+    }
+}
+
+/// Somebody who says yes to everything, and remembers what was asked.
+#[derive(Debug, Default)]
+pub struct Obliging {
+    asked: Mutex<Vec<Ask>>,
+}
+
+impl Obliging {
+    /// What was asked so far.
+    pub fn asked(&self) -> Vec<Ask> {
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+#[async_trait]
+impl Approver for Obliging {
+    async fn approve(&self, ask: &Ask) -> Approval {
+        self.asked
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(ask.clone());
+        Approval::Granted
+    }
+}

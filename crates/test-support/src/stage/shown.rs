@@ -1,0 +1,231 @@
+//! Journals, records, messages and notifications as a person reads them in a snapshot.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use sortie_core::{
+    Arguments, Block, ChildWait, Event, InboxItem, JournalEntry, Message, Notification,
+    NotificationKind, Outcome, ResultStatus, RunId, RunRecord, SharedMessage, TaskJson, ToolResult,
+};
+use tokio::sync::broadcast;
+
+/// How much of a text a line shows.
+const SHOWN_CHARS: usize = 400;
+
+/// One line for each event.
+pub(super) fn event_lines(entries: &[JournalEntry]) -> String {
+    lines(entries.iter().map(|entry| event_line(&entry.event)))
+}
+
+fn event_line(event: &Event) -> String {
+    match event {
+        Event::Admitted { spec } => format!("admitted {}: {}", spec.agent.name, spec.task),
+        Event::Updated { label, priority } => format!("updated {label:?} {priority:?}"),
+        Event::Claimed {
+            recovered: false, ..
+        } => "claimed".to_owned(),
+        Event::Claimed {
+            recovered: true, ..
+        } => "claimed after a crash".to_owned(),
+        Event::InboxTaken { items } => {
+            let items: Vec<String> = items.iter().map(item).collect();
+            format!("inbox {}", items.join(", "))
+        }
+        Event::Answered { turn, blocks, .. } => format!("answered {turn}: {}", said(blocks)),
+        Event::ModelFailed { message, retryable } => {
+            let kind = if *retryable { "retryable" } else { "fatal" };
+            format!("model failed ({kind}): {}", short(message))
+        }
+        Event::Intended { call, .. } => format!("intended {call}"),
+        Event::Delegated { call, wait } => format!("delegated {call} to {}", waited(wait)),
+        Event::ToolFinished { result, .. } => result_line(result),
+        Event::Finished { outcome } => format!("finished {}", ended(outcome)),
+    }
+}
+
+fn item(item: &InboxItem) -> String {
+    match item {
+        InboxItem::Announcement(announcement) => {
+            format!("<{}> {}", announcement.label, announcement.outcome.status())
+        }
+        InboxItem::Steer { text, .. } => format!("steer {text:?}"),
+    }
+}
+
+fn waited(wait: &ChildWait) -> String {
+    match wait {
+        ChildWait::Result { child } => format!("<{}>", child.label),
+        ChildWait::Finished { children } => {
+            let ids: Vec<String> = children.iter().map(ToString::to_string).collect();
+            ids.join(", ")
+        }
+    }
+}
+
+fn ended(outcome: &Outcome) -> String {
+    let status = outcome.status();
+    match (outcome.error(), outcome.text()) {
+        (None, text) => format!("{status}: {}", short(text.unwrap_or_default())),
+        (Some(error), None) => format!("{status}: {error}"),
+        (Some(error), Some(partial)) => format!("{status}: {error} | {}", short(partial)),
+    }
+}
+
+fn said(blocks: &[Block]) -> String {
+    let parts: Vec<String> = blocks
+        .iter()
+        .map(|block| match block {
+            Block::Text { text } => format!("{:?}", short(text)),
+            Block::Reasoning { text, .. } => format!("({})", short(text)),
+            Block::Call(call) => match &call.arguments {
+                Arguments::Json(value) => format!("{}{}", call.name, short(&value.to_string())),
+                Arguments::Malformed { raw, .. } => format!("{}{}", call.name, short(raw)),
+            },
+        })
+        .collect();
+    parts.join(" ")
+}
+
+fn result_line(result: &ToolResult) -> String {
+    format!(
+        "result {} {}: {}",
+        result.call,
+        status(result.status),
+        short(&result.text)
+    )
+}
+
+const fn status(status: ResultStatus) -> &'static str {
+    match status {
+        ResultStatus::Ok => "ok",
+        ResultStatus::Error => "error",
+        ResultStatus::Denied => "denied",
+        ResultStatus::Interrupted => "interrupted",
+    }
+}
+
+/// One line for each message; several for the answers to several calls.
+pub(super) fn message_lines(messages: &[SharedMessage]) -> String {
+    lines(messages.iter().map(|message| match message.as_ref() {
+        Message::User { text } => format!("user: {}", short(text)),
+        Message::Assistant { blocks } => format!("assistant: {}", said(blocks)),
+        Message::Tools { results } => lines(results.iter().map(result_line)),
+        Message::Notice { text } => format!("notice: {text}"),
+    }))
+}
+
+/// The fields of a task that say something, one on each line.
+pub fn task_lines(task: &TaskJson) -> String {
+    let mut text = String::new();
+    let mut field = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            // Writing to a String cannot fail.
+            writeln!(text, "{name}: {value}").ok();
+        }
+    };
+    field("status", Some(task.status.to_string()));
+    field("reason", task.reason.map(|reason| reason.to_string()));
+    field("waiting_on", task.waiting_on.map(|what| what.to_string()));
+    field("error", task.error.clone());
+    field("progress", Some(task.progress.to_string()));
+    field("result", task.result.clone());
+    field("tool_calls", Some(task.tool_calls.to_string()));
+    field("tokens", task.usage.total_tokens().map(|it| it.to_string()));
+    field("delivery", Some(task.delivery.to_string()));
+    text.trim_end().to_owned()
+}
+
+/// Replaces what differs from time to time: ids, the folder, seconds and frames.
+pub(super) fn plain(text: &str, records: &[RunRecord], workspace: &Path) -> String {
+    let mut text = text.replace(&workspace.display().to_string(), "<workspace>");
+    for record in records {
+        text = text.replace(&record.run_id.to_string(), &format!("<{}>", record.label));
+    }
+    for mark in ["subagent output ", "输出开始 ", "输出结束 "] {
+        text = after(&text, mark, char::is_ascii_hexdigit, "<token>");
+    }
+    let text = after(&text, "tool calls, ", in_seconds, "<n>");
+    after(&text, "tool call, ", in_seconds, "<n>")
+}
+
+fn in_seconds(character: &char) -> bool {
+    character.is_ascii_digit() || *character == '.'
+}
+
+/// Replaces the characters of a kind that follow each mark.
+fn after(text: &str, mark: &str, kind: impl Fn(&char) -> bool, word: &str) -> String {
+    let mut parts = text.split(mark);
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|character| kind(&character));
+        plain.push_str(mark);
+        if rest.len() < part.len() {
+            plain.push_str(word);
+        }
+        plain.push_str(rest);
+    }
+    plain
+}
+
+fn short(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let one_line = lines.join(" ⏎ ");
+    match one_line.char_indices().nth(SHOWN_CHARS) {
+        None => one_line,
+        Some((at, _)) => format!("{}…", &one_line[..at]),
+    }
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What was said about runs since somebody began to listen.
+#[derive(Debug)]
+pub struct Notes {
+    heard: broadcast::Receiver<Notification>,
+}
+
+impl Notes {
+    pub(super) const fn new(heard: broadcast::Receiver<Notification>) -> Self {
+        Self { heard }
+    }
+
+    /// What was said about one run so far, one word and what it says on each line.
+    pub fn about(&mut self, run: RunId) -> String {
+        let mut all = Vec::new();
+        while let Ok(notification) = self.heard.try_recv() {
+            if notification.task_id == run {
+                all.push(kind_line(&notification.kind));
+            }
+        }
+        all.join("\n")
+    }
+
+    /// Everything that was said so far.
+    pub fn all(&mut self) -> Vec<Notification> {
+        let mut all = Vec::new();
+        while let Ok(notification) = self.heard.try_recv() {
+            all.push(notification);
+        }
+        all
+    }
+}
+
+fn kind_line(kind: &NotificationKind) -> String {
+    match kind {
+        NotificationKind::Queued { agent, label, .. } => format!("queued {agent} {label}"),
+        NotificationKind::Started { agent, label, .. } => format!("started {agent} {label}"),
+        NotificationKind::Progress {
+            progress,
+            tool_calls,
+        } => format!("progress {progress} after {tool_calls}"),
+        NotificationKind::Tool { tool, tool_calls } => format!("tool {tool} after {tool_calls}"),
+        NotificationKind::Said { text } => format!("said {}", short(text)),
+        NotificationKind::Completed { result } => format!("completed {}", short(result)),
+        NotificationKind::Failed { error } => format!("failed {}", short(error)),
+        NotificationKind::Timeout { error } => format!("timeout {}", short(error)),
+        NotificationKind::Cancelled { error } => format!("cancelled {}", short(error)),
+        NotificationKind::Delivery { delivery } => format!("delivery {delivery}"),
+    }
+}
