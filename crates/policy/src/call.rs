@@ -39,12 +39,12 @@ pub fn decide_call(question: &CallQuestion<'_>) -> Decision {
         Touches::Nothing | Touches::Runs => false,
         Touches::Files | Touches::Processes => true,
     };
-    if !question.granted.contains(&question.tool.name) {
-        Decision::Deny(Layer::Grant)
-    } else if question.default_deny.denies(question.tool) {
+    if question.default_deny.denies(question.tool) {
         Decision::Deny(Layer::Subagent)
     } else if question.read_only && changes_something {
         Decision::Deny(Layer::Agent)
+    } else if !question.granted.contains(&question.tool.name) {
+        Decision::Deny(Layer::Grant)
     } else if changes_something && !question.approved {
         Decision::Ask
     } else {

@@ -1,6 +1,6 @@
 //! Points at which a test kills the process, one for each row of the crash table.
 //!
-//! Without the feature `crash-points` all of this is nothing. With it, [`arm`] chooses a point, and
+//! Without the feature `crash-points` all of this is nothing. With it, `arm` chooses a point, and
 //! the process kills itself there as `kill -9` would.
 
 use std::str::FromStr;

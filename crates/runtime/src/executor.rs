@@ -143,15 +143,16 @@ impl Executor {
             if signals.release {
                 return self.release().await;
             }
-            if self.pen.take_inbox(inbox_hint || signals.inbox).await? {
-                crash::point(Point::AfterTakeInbox);
-            }
-            inbox_hint = false;
             if signals.inbox {
+                // Before the look, so that what comes after it is not forgotten.
                 self.shared
                     .live
                     .signal(self.fence.run, |signals| signals.inbox = false);
             }
+            if self.pen.take_inbox(inbox_hint || signals.inbox).await? {
+                crash::point(Point::AfterTakeInbox);
+            }
+            inbox_hint = false;
             let now = self.shared.clock.now();
             let cancel = signals.cancel.as_ref().or_else(|| self.pen.cancel());
             match self.pen.state().next_step(now, cancel) {

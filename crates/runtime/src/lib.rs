@@ -4,7 +4,7 @@
 //! behind, and runs until [`Runtime::shut_down`]. Everything it does is a transition of the store,
 //! so it may be killed at any moment and started again.
 //!
-//! Read [`spawn`] for how a run comes to be, [`executor`] for how it runs, and [`announce`] for
+//! Read `spawn.rs` for how a run comes to be, `executor.rs` for how it runs, and `announce.rs` for
 //! how its result arrives.
 
 mod agents;

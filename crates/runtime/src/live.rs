@@ -84,6 +84,11 @@ impl Live {
         }
     }
 
+    /// How many runs are under way.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// All claims under way.
     pub(crate) fn fences(&self) -> Vec<Fence> {
         self.lock().values().map(|entry| entry.fence).collect()

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use sortie_agent::{TranscriptLine, transcript};
 use sortie_core::{
     Admission, Admit, Approval, Approver, Ask, Budget, CancelReport, Cancellation, CancelledBy,
-    Clock, EndReport, InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory,
+    Clock, Delivery, EndReport, InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory,
     Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope, RunId,
     RunRecord, RunSpec, Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store, StoreError,
     StoreResult, Timestamp, Tool, Unblock, Update, VerifyReport,
@@ -30,6 +30,10 @@ use crate::toolbox::{Toolbox, ToolboxError};
 
 /// Notifications kept for a slow subscriber before it misses some.
 const NOTIFICATIONS_KEPT: usize = 4096;
+/// How often, at most, a delivery is looked for before a record is removed.
+const MAX_LOOKS_FOR_DELIVERY: u32 = 50;
+/// Between two such looks, unless there is news.
+const LOOK_FOR_DELIVERY: Duration = Duration::from_millis(50);
 /// Pieces of text kept for a slow watcher before it misses some.
 const DELTAS_KEPT: usize = 1024;
 
@@ -305,7 +309,9 @@ impl Runtime {
             .store
             .update(Update {
                 run,
-                label: label.map(|label| label_of(Some(label), "")),
+                label: label
+                    .map(|label| label_of(Some(label), ""))
+                    .filter(|label| !label.is_empty()),
                 priority,
                 at: self.shared.clock.now(),
             })
@@ -373,6 +379,7 @@ impl Runtime {
             for record in self.tree_of(run).await? {
                 self.execute(record.run_id).await?;
             }
+            self.wait_for_delivery(run).await?;
         }
         Ok(self.shared.store.delete(run).await?)
     }
@@ -437,6 +444,19 @@ impl Runtime {
                 tracing::error!(%panic, "a service died");
             }
         }
+    }
+
+    /// Waits until the result of an ended run has reached its parent: a record that still owes a
+    /// delivery cannot be removed. Places outside may take longer than anybody wants to wait.
+    async fn wait_for_delivery(&self, run: RunId) -> Result<(), RuntimeError> {
+        let mut notifications = self.subscribe();
+        for _ in 0..MAX_LOOKS_FOR_DELIVERY {
+            if self.get(run).await?.delivery != Delivery::Pending {
+                return Ok(());
+            }
+            wait_for_news(&mut notifications, run, LOOK_FOR_DELIVERY).await;
+        }
+        Ok(())
     }
 
     async fn tree_of(&self, run: RunId) -> Result<Vec<RunRecord>, RuntimeError> {
@@ -575,6 +595,15 @@ impl Shared {
 
     pub(crate) fn lease_until(&self) -> Timestamp {
         self.clock.now().plus_ms(millis(self.settings.lease))
+    }
+
+    /// Slots for children that are free right now, as far as this process can tell. The caller
+    /// itself is under way too, in the main lane as a rule.
+    pub(crate) fn free_slots(&self) -> u32 {
+        let busy = u32::try_from(self.live.count().saturating_sub(1)).unwrap_or(u32::MAX);
+        let lanes = self.settings.lanes;
+        let limit = lanes.subagent.min(lanes.per_tree).min(lanes.per_parent);
+        limit.saturating_sub(busy)
     }
 
     pub(crate) const fn settings_lang(&self) -> Lang {

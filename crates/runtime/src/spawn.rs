@@ -7,9 +7,9 @@ use std::time::Duration;
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_core::{
     AgentDefinition, Announce, Cleanup, EdgeMode, LABEL_CHARS, Lane, Lang, Limits, ModelChoice,
-    ParentLink, Priority, RunId, RunSpec, SpawnRequest, ToolNarrowing,
+    ParentLink, Priority, RunId, RunSpec, SpawnRequest, ToolNarrowing, Touches,
 };
-use sortie_policy::{DefaultDeny, Denial, GrantQuestion, grant, matches};
+use sortie_policy::{DefaultDeny, Denial, GrantQuestion, ToolFacts, grant, matches};
 use sortie_text::{first_chars, one_line, t, text};
 
 use crate::runtime::{NewRun, Shared};
@@ -67,7 +67,7 @@ impl Shared {
                 defaults,
                 &agent,
                 new.max_iterations,
-                new.timeout.map(|timeout| timeout.as_secs()),
+                new.timeout.map(millis),
                 new.budget,
             ),
             agent: self.prepared(agent, &tools, lang, &new.workspace),
@@ -125,7 +125,9 @@ impl Shared {
                 &self.settings.child,
                 &agent,
                 None,
-                request.timeout_seconds,
+                request
+                    .timeout_seconds
+                    .map(|seconds| seconds.saturating_mul(1000)),
                 request.budget,
             ),
             model: self.model_for(&agent, request.model.as_deref(), &parent.model),
@@ -161,11 +163,7 @@ impl Shared {
     /// An agent that may be sent out: known, allowed, and not the main one.
     fn child_agent(&self, lang: Lang, name: &str) -> Result<&AgentDefinition, SpawnRefused> {
         let agent = self.known_agent(lang, name)?;
-        let allowed = self
-            .settings
-            .allowed_agents
-            .iter()
-            .any(|pattern| matches(pattern, &agent.name));
+        let allowed = self.is_allowed(agent);
         let is_child = self
             .agents
             .children()
@@ -185,6 +183,11 @@ impl Shared {
         }
     }
 
+    fn is_allowed(&self, agent: &AgentDefinition) -> bool {
+        let mut patterns = self.settings.allowed_agents.iter();
+        patterns.any(|pattern| matches(pattern, &agent.name))
+    }
+
     fn granted(
         &self,
         lang: Lang,
@@ -193,8 +196,15 @@ impl Shared {
         default_deny: DefaultDeny,
         narrowing: &ToolNarrowing,
     ) -> Result<Vec<String>, SpawnRefused> {
+        let offered: Vec<ToolFacts> = self
+            .toolbox
+            .facts()
+            .iter()
+            .filter(|tool| self.settings.subagents_enabled || tool.touches != Touches::Runs)
+            .cloned()
+            .collect();
         grant(&GrantQuestion {
-            registered: self.toolbox.facts(),
+            registered: &offered,
             parent,
             agent: &agent.tools,
             read_only: agent.read_only,
@@ -224,16 +234,19 @@ impl Shared {
         let may_delegate = tools
             .iter()
             .any(|tool| tool == "task" || tool == "spawn_subagent");
+        let allowed: Vec<AgentDefinition> = self
+            .agents
+            .children()
+            .iter()
+            .filter(|child| self.is_allowed(child))
+            .cloned()
+            .collect();
         agent.prompt = system_prompt(
             &agent,
             &PromptContext {
                 lang,
                 workspace,
-                agents: if may_delegate {
-                    self.agents.children()
-                } else {
-                    &[]
-                },
+                agents: if may_delegate { &allowed } else { &[] },
             },
         );
         agent
@@ -244,13 +257,13 @@ fn limits_of(
     defaults: &RunDefaults,
     agent: &AgentDefinition,
     max_iterations: Option<u32>,
-    timeout_seconds: Option<u64>,
+    timeout_ms: Option<u64>,
     budget: sortie_core::Budget,
 ) -> Limits {
-    let timeout_ms = match timeout_seconds {
+    let timeout_ms = match timeout_ms {
         None => defaults.timeout.map(millis),
         Some(0) => None,
-        Some(seconds) => Some(seconds.saturating_mul(1000)),
+        Some(limit) => Some(limit),
     };
     Limits {
         max_iterations: max_iterations

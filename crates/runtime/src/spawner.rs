@@ -64,7 +64,8 @@ impl Spawner for RunSpawner<'_> {
                 self.shared.admitted(child.run, &spec);
                 Ok(Spawned {
                     child,
-                    queue_position: Some(queue_position),
+                    queue_position: Some(queue_position)
+                        .filter(|position| *position > self.shared.free_slots()),
                     announces,
                 })
             }

@@ -298,7 +298,7 @@ async fn only_allowed_agents_are_sent_out() {
 }
 
 #[tokio::test]
-async fn switched_off_subagents_are_refused() {
+async fn switched_off_subagents_are_not_even_offered() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -315,8 +315,8 @@ async fn switched_off_subagents_are_refused() {
     insta::assert_snapshot!(stage.seen("main", 2).await, @r#"
     user: send some
     assistant: task{"description":"a","prompt":"p","subagent_type":"code"} spawn_subagent{"task":"t"}
-    result 1-0 error: Error: subagents are switched off by configuration. Do the work yourself.
-    result 1-1 error: Error: subagents are switched off by configuration. Do the work yourself.
+    result 1-0 denied: Denied: task may not be called here (decided by: grant), so nothing ran. Do not look for a way around it: use the tools you have (read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write), or say in your report what you could not do.
+    result 1-1 denied: Denied: spawn_subagent may not be called here (decided by: grant), so nothing ran. Do not look for a way around it: use the tools you have (read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write), or say in your report what you could not do.
     "#);
     assert_eq!(stage.records().await.len(), 1);
 }
