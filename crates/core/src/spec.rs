@@ -114,6 +114,25 @@ pub struct Budget {
     pub tool_calls: Option<u64>,
 }
 
+impl Budget {
+    /// What is left of this account inside that of a parent: never more than the parent has.
+    #[must_use]
+    pub fn within(self, parent: Self) -> Self {
+        Self {
+            tokens: tighter(self.tokens, parent.tokens),
+            tool_calls: tighter(self.tool_calls, parent.tool_calls),
+        }
+    }
+}
+
+fn tighter(own: Option<u64>, parent: Option<u64>) -> Option<u64> {
+    match (own, parent) {
+        (Some(own), Some(parent)) => Some(own.min(parent)),
+        (Some(limit), None) | (None, Some(limit)) => Some(limit),
+        (None, None) => None,
+    }
+}
+
 /// A place outside the store that wants a result, for example `file:/tmp/results.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SinkAddress {

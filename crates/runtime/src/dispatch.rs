@@ -11,10 +11,15 @@ use sortie_core::{
     ToolReply, ToolResult, Touches,
 };
 use sortie_policy::{CallQuestion, Decision, DefaultDeny, decide_call};
-use sortie_text::text;
+use sortie_text::{cut_middle, text};
 
 use crate::runtime::Shared;
 use crate::spawner::RunSpawner;
+
+/// How much a model reads about a call that did not run: it may quote what the model wrote.
+const MAX_REFUSAL_CHARS: usize = 4_000;
+/// The tool that looks at what the calls before it in the same answer did.
+const MANAGING_TOOL: &str = "subagents";
 
 /// Where calls of one run are dispatched.
 #[derive(Clone, Copy)]
@@ -326,11 +331,22 @@ impl<'a> Dispatch<'a> {
     }
 }
 
+impl Ready<'_> {
+    /// Whether it must not run before the calls in front of it are done.
+    pub(crate) fn follows_the_others(&self) -> bool {
+        self.tool.spec().name == MANAGING_TOOL
+    }
+}
+
 impl Finished {
     fn not_run(call: &ToolCall, status: ResultStatus, words: String) -> Self {
         Self {
             event: Event::ToolFinished {
-                result: ToolResult::not_run(call, status, words),
+                result: ToolResult::not_run(
+                    call,
+                    status,
+                    cut_middle(&words, MAX_REFUSAL_CHARS, "…").text,
+                ),
                 elapsed_ms: 0,
                 spawned: None,
                 todos: None,

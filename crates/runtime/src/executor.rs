@@ -211,7 +211,14 @@ impl Executor {
         for open in calls {
             match dispatch.prepare(open) {
                 Prepared::Answered(finished) => self.note(vec![finished]).await?,
-                Prepared::Free(ready) => free.push(ready),
+                Prepared::Free(ready) => {
+                    if ready.follows_the_others()
+                        && !self.run_free(dispatch, std::mem::take(&mut free)).await?
+                    {
+                        return Ok(());
+                    }
+                    free.push(ready);
+                }
                 Prepared::Guarded(ready) => {
                     // Order matters to whoever changes something: what was asked for before runs
                     // before.

@@ -17,7 +17,7 @@ use crate::{announce, runtime};
 /// How often old transcripts and records are looked for.
 const JANITOR_INTERVAL: Duration = Duration::from_secs(3600);
 /// The shortest wait between two looks at the store when nobody hints.
-const SHORTEST_WAIT: Duration = Duration::from_millis(5);
+const SHORTEST_WAIT: Duration = Duration::from_millis(50);
 
 type Executors = JoinSet<(sortie_core::Fence, Result<LetGo, PenError>)>;
 
@@ -26,8 +26,11 @@ pub(crate) async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
     let mut executors = Executors::new();
     let mut janitor_due = Instant::now();
     loop {
+        let mut wait = None;
         if let Err(error) = pass(&shared, &mut executors).await {
             shared.store_failed("serve", &error);
+            // A store that fails now will fail in a moment too.
+            wait = Some(shared.settings.poll_interval);
         }
         if Instant::now() >= janitor_due {
             janitor_due = Instant::now() + JANITOR_INTERVAL;
@@ -35,7 +38,10 @@ pub(crate) async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
                 shared.store_failed("tidy", &error);
             }
         }
-        let wait = wait_until_due(&shared).await;
+        let wait = match wait {
+            Some(wait) => wait,
+            None => wait_until_due(&shared).await,
+        };
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
@@ -100,20 +106,35 @@ async fn pass(shared: &Arc<Shared>, executors: &mut Executors) -> StoreResult<()
             per_tree: shared.settings.lanes.per_tree,
         }),
     );
-    delivered?;
-    shared.ended(expired?);
+    // What is claimed is started whatever became of the rest: a lease that nobody executes would
+    // count as a death.
     for claimed in claimed? {
         crash::point(Point::AfterClaim);
         let signals = shared.live.enter(claimed.fence, claimed.cancel.clone());
-        let shared = Arc::clone(shared);
+        let under_way = UnderWay {
+            shared: Arc::clone(shared),
+            fence: claimed.fence,
+        };
         executors.spawn(async move {
-            let fence = claimed.fence;
-            let result = execute(Arc::clone(&shared), claimed, signals).await;
-            shared.live.leave(fence);
-            (fence, result)
+            let result = execute(Arc::clone(&under_way.shared), claimed, signals).await;
+            (under_way.fence, result)
         });
     }
+    delivered?;
+    shared.ended(expired?);
     Ok(())
+}
+
+/// A claim under way. Also a panic ends it, so that its lease is not renewed for ever.
+struct UnderWay {
+    shared: Arc<Shared>,
+    fence: sortie_core::Fence,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.shared.live.leave(self.fence);
+    }
 }
 
 fn let_go(shared: &Shared, done: Result<(sortie_core::Fence, Result<LetGo, PenError>), JoinError>) {

@@ -17,6 +17,10 @@ use crate::settings::RunDefaults;
 
 /// The longest task a run can be given. A model that writes more has pasted something into it.
 const MAX_TASK_CHARS: usize = 200_000;
+/// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
+const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
+/// What names of models begin with that are files of the operator's.
+const MODEL_IN_A_FILE: &str = "script:";
 /// The agent of a spawn that names none.
 const DEFAULT_CHILD_AGENT: &str = "general";
 
@@ -98,6 +102,17 @@ impl Shared {
         if !self.settings.subagents_enabled {
             return Err(SpawnRefused(text(lang, "spawn-disabled", &[])));
         }
+        if let Some(model) = &request.model
+            && model.starts_with(MODEL_IN_A_FILE)
+            && *model != parent.model
+        {
+            // A run's words must not open files, and errors about them must not show any.
+            return Err(SpawnRefused(t!(
+                lang,
+                "spawn-model-not-allowed",
+                model = one_line(first_chars(model, 4 * LABEL_CHARS))
+            )));
+        }
         let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
         let agent = self.child_agent(lang, name)?.clone();
         let depth = parent.depth + 1;
@@ -128,7 +143,7 @@ impl Shared {
                 request
                     .timeout_seconds
                     .map(|seconds| seconds.saturating_mul(1000)),
-                request.budget,
+                request.budget.within(parent.limits.budget),
             ),
             model: self.model_for(&agent, request.model.as_deref(), &parent.model),
             agent: self.prepared(agent, &tools, lang, &parent.workspace),
@@ -263,7 +278,7 @@ fn limits_of(
     let timeout_ms = match timeout_ms {
         None => defaults.timeout.map(millis),
         Some(0) => None,
-        Some(limit) => Some(limit),
+        Some(limit) => Some(limit.min(LONGEST_TIMEOUT_MS)),
     };
     Limits {
         max_iterations: max_iterations

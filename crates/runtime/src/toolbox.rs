@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use sortie_core::{Spelling, Tool, ToolSpec};
 use sortie_policy::ToolFacts;
+use sortie_text::cut_middle;
 
+/// How much of one argument error a model is shown: it may quote the whole argument.
+const MAX_ERROR_CHARS: usize = 300;
 /// How many argument errors a model is shown at once.
 const MAX_ERRORS_SHOWN: usize = 5;
 
@@ -129,11 +132,12 @@ impl Toolbox {
                     .take(MAX_ERRORS_SHOWN)
                     .map(|error| {
                         let place = error.instance_path().to_string();
-                        if place.is_empty() {
+                        let words = if place.is_empty() {
                             error.to_string()
                         } else {
                             format!("{place}: {error}")
-                        }
+                        };
+                        cut_middle(&words, MAX_ERROR_CHARS, "…").text
                     })
                     .collect()
             })

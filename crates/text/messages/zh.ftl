@@ -105,6 +105,7 @@ call-cut = [在“…”处省略了 { $count } 个字符；用 read_file 读取
 spawn-unknown-agent =
     Error: Unknown agent type '{ $name }'
     已知的 Agent 类型：{ $known }。请用其中之一重新调用。
+spawn-model-not-allowed = 错误：这里不能选择模型 '{ $model }'。省略 "model" 即使用你自己的模型。
 spawn-agent-not-allowed = 错误：这里不允许启动 Agent '{ $name }'。已知的 Agent 类型：{ $known }。
 spawn-empty-task = 错误：任务为空，没有启动任何子 Agent。请完整说明子 Agent 要做什么。
 spawn-task-too-long = 错误：任务超过 { $max } 个字符，没有启动任何子 Agent。请把材料放进文件，并在任务中写明文件名。

@@ -23,7 +23,7 @@ use crate::settings::Settings;
 pub(crate) enum Command {
     Run(run::Run),
     Spawn(spawn::Spawn),
-    /// Shows and manages tasks; works while another process runs them
+    /// Shows and manages tasks; looking works while another process runs them
     #[command(subcommand, visible_alias = "task")]
     Tasks(tasks::Tasks),
     Resume(resume::Resume),

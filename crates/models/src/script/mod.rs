@@ -44,6 +44,12 @@ impl Script {
             path: path.to_owned(),
             source,
         };
+        // Opening anything else, a pipe for one, could wait for ever.
+        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+            return Err(unreadable(std::io::Error::other(
+                "it is not a regular file",
+            )));
+        }
         let file = File::open(path).map_err(unreadable)?;
         let mut text = String::new();
         file.take(MAX_SCRIPT_BYTES + 1)

@@ -11,5 +11,6 @@ mod nesting;
 mod prompts;
 mod props;
 mod restart;
+mod review;
 mod simulation;
 mod sinks;
