@@ -347,19 +347,19 @@ impl Executor {
     }
 
     async fn finish(mut self, outcome: Outcome) -> Result<LetGo, PenError> {
-        self.pen.settle().await?;
-        let report = self
-            .shared
-            .store
-            .finish(Finish {
-                fence: self.fence,
-                at: self.shared.clock.now(),
-                events: Vec::new(),
-                blobs: Vec::new(),
-                summary: self.pen.state().summary(),
-                outcome,
-            })
-            .await?;
+        let finishing = self.shared.store.finish(Finish {
+            fence: self.fence,
+            at: self.shared.clock.now(),
+            events: Vec::new(),
+            blobs: Vec::new(),
+            summary: self.pen.state().summary(),
+            outcome,
+        });
+        // The store keeps the order, so the end need not wait for what was written before it to be
+        // durable; but a failure of either is a failure.
+        let (finished, settled) = futures::join!(finishing, self.pen.settle());
+        settled?;
+        let report = finished?;
         crash::point(Point::AfterFinish);
         self.shared.ended(report);
         Ok(LetGo::Ended)

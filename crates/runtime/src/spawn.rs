@@ -249,19 +249,14 @@ impl Shared {
         let may_delegate = tools
             .iter()
             .any(|tool| tool == "task" || tool == "spawn_subagent");
-        let allowed: Vec<AgentDefinition> = self
-            .agents
-            .children()
-            .iter()
-            .filter(|child| self.is_allowed(child))
-            .cloned()
-            .collect();
+        let mut allowed = self.agents.children().to_vec();
+        allowed.retain(|child| may_delegate && self.is_allowed(child));
         agent.prompt = system_prompt(
             &agent,
             &PromptContext {
                 lang,
                 workspace,
-                agents: if may_delegate { &allowed } else { &[] },
+                agents: &allowed,
             },
         );
         agent
