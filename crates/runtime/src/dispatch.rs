@@ -75,7 +75,7 @@ impl<'a> Dispatch<'a> {
             Arguments::Json(value) => value,
             Arguments::Malformed { raw: _, error } => {
                 let words = text(lang, "call-malformed", &[("error", error.as_str().into())]);
-                return not_run(call, ResultStatus::Error, words);
+                return not_run(call, ResultStatus::Error, &words);
             }
         };
         let Some(found) = self.shared.toolbox.find(&call.name, arguments) else {
@@ -85,7 +85,7 @@ impl<'a> Dispatch<'a> {
                 "call-unknown-tool",
                 &[("name", call.name.as_str().into()), ("known", known.into())],
             );
-            return not_run(call, ResultStatus::Error, words);
+            return not_run(call, ResultStatus::Error, &words);
         };
         let decision = decide_call(&CallQuestion {
             tool: found.facts,
@@ -104,7 +104,7 @@ impl<'a> Dispatch<'a> {
                     ("known", self.spec.tools.join(", ").into()),
                 ],
             );
-            return not_run(call, ResultStatus::Denied, words);
+            return not_run(call, ResultStatus::Denied, &words);
         }
         let problems = self
             .shared
@@ -119,7 +119,7 @@ impl<'a> Dispatch<'a> {
                     ("errors", problems.join("; ").into()),
                 ],
             );
-            return not_run(call, ResultStatus::Error, words);
+            return not_run(call, ResultStatus::Error, &words);
         }
         let ready = Ready {
             call,
@@ -232,7 +232,7 @@ impl<'a> Dispatch<'a> {
         match approval {
             Approval::Granted => None,
             Approval::Refused(words) => {
-                Some(Finished::not_run(ready.call, ResultStatus::Denied, words))
+                Some(Finished::not_run(ready.call, ResultStatus::Denied, &words))
             }
         }
     }
@@ -279,7 +279,7 @@ impl<'a> Dispatch<'a> {
             "call-interrupted",
             &[("tool", call.name.as_str().into())],
         );
-        Finished::not_run(call, ResultStatus::Interrupted, words)
+        Finished::not_run(call, ResultStatus::Interrupted, &words)
     }
 
     fn default_deny(self) -> DefaultDeny {
@@ -339,13 +339,13 @@ impl Ready<'_> {
 }
 
 impl Finished {
-    fn not_run(call: &ToolCall, status: ResultStatus, words: String) -> Self {
+    fn not_run(call: &ToolCall, status: ResultStatus, words: &str) -> Self {
         Self {
             event: Event::ToolFinished {
                 result: ToolResult::not_run(
                     call,
                     status,
-                    cut_middle(&words, MAX_REFUSAL_CHARS, "…").text,
+                    cut_middle(words, MAX_REFUSAL_CHARS, "…").text,
                 ),
                 elapsed_ms: 0,
                 spawned: None,
@@ -356,7 +356,7 @@ impl Finished {
     }
 }
 
-fn not_run<'a>(call: &ToolCall, status: ResultStatus, words: String) -> Prepared<'a> {
+fn not_run<'a>(call: &ToolCall, status: ResultStatus, words: &str) -> Prepared<'a> {
     Prepared::Answered(Finished::not_run(call, status, words))
 }
 
