@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Block, CallId, ChildRef, EdgeMode, Epoch, InboxItem, Outcome, Priority, ResultStatus, RunId,
-    RunSpec, Seq, Timestamp, Todo, ToolResult, Usage,
+    Block, CallId, ChildRef, Epoch, InboxItem, Outcome, Priority, ResultStatus, RunId, RunSpec,
+    Seq, Timestamp, Todo, ToolResult, Usage,
 };
 
 /// The version written with every journal row. Readers accept all versions up to this one.
@@ -110,16 +110,6 @@ pub enum ChildWait {
         /// The children.
         children: Vec<RunId>,
     },
-}
-
-impl ChildWait {
-    /// Whether the edge made by this wait is a blocking one.
-    pub const fn mode(&self) -> EdgeMode {
-        match self {
-            Self::Result { .. } => EdgeMode::Blocking,
-            Self::Finished { .. } => EdgeMode::Background,
-        }
-    }
 }
 
 /// Why a model stopped.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AdmissionCaps, AgentDefinition, Announce, CallId, Cleanup, Lane, Lang, Priority, RunId,
-    SessionKey, task_hash,
+    SessionKey,
 };
 
 /// How many characters of the task become its label when none is given.
@@ -60,14 +60,9 @@ pub struct RunSpec {
 }
 
 impl RunSpec {
-    /// The private session of a child, or the requester's own for a root.
+    /// The private session of a run.
     pub fn child_session(&self, run: RunId) -> SessionKey {
         SessionKey::of_child(run, &self.task)
-    }
-
-    /// The first 16 hex digits of the task's SHA-256.
-    pub fn task_hash(&self) -> String {
-        task_hash(&self.task)
     }
 }
 

@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Announcement, BlobId, Cancellation, Epoch, Event, Fence, InboxItem, JournalEntry, Lane,
-    OutboxEntry, Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, Stats, Status,
-    Summary, Timestamp, WaitingOn,
+    Announcement, BlobId, Cancellation, Event, Fence, InboxItem, JournalEntry, Lane, OutboxEntry,
+    Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, Stats, Status, Summary,
+    Timestamp, WaitingOn,
 };
 
 /// Everything the runtime needs from a store.
@@ -492,11 +492,4 @@ pub struct VerifyReport {
     pub entries: u64,
     /// What is wrong, one sentence each.
     pub problems: Vec<String>,
-}
-
-impl Claimed {
-    /// The epoch of the claim.
-    pub const fn epoch(&self) -> Epoch {
-        self.fence.epoch
-    }
 }

@@ -117,7 +117,7 @@ pub(crate) async fn claim_leases_and_journals(store: &dyn Store) {
     admit(store, 1, timed).await;
     let claimed = store.claim(claiming(10)).await.unwrap();
     assert_eq!(claimed.len(), 1);
-    assert_eq!(claimed[0].epoch(), Epoch(1));
+    assert_eq!(claimed[0].fence.epoch, Epoch(1));
     assert_eq!(claimed[0].cancel, None);
     let entries = claimed[0].entries.as_ref().unwrap();
     assert_eq!(
@@ -137,7 +137,7 @@ pub(crate) async fn claim_leases_and_journals(store: &dyn Store) {
     store.release(claimed[0].fence, at(20)).await.unwrap();
     assert_eq!(state(store, 1).await, "running slot not_required");
     let again = store.claim(claiming(30)).await.unwrap();
-    assert_eq!(again[0].epoch(), Epoch(2));
+    assert_eq!(again[0].fence.epoch, Epoch(2));
     // The first claim is the start; the deadline does not move.
     assert_eq!(store.get(run(1)).await.unwrap().started_at, Some(at(10)));
     store.park(parking(again[0].fence, 31)).await.unwrap();
