@@ -9,19 +9,25 @@
 //! Nothing here waits, reads a clock or touches a file. Main agent and child are the same machine
 //! on different contexts.
 
+mod asking;
 mod batch;
 mod builtin;
+mod compact;
 mod prompt;
 mod render;
 mod repeats;
+mod replay;
+mod schema;
 mod state;
 mod step;
 mod transcript;
 
 pub use batch::{CallStatus, OpenCall};
 pub use builtin::{builtin_agents, main_agent};
+pub use compact::{CompactedText, Compaction};
 pub use prompt::{PromptContext, system_prompt};
 pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result};
-pub use state::{IllegalEvent, RunState};
+pub use replay::{Divergence, Replayed, Tapes, projection, replay_tree};
+pub use state::{IllegalEvent, Past, RunState};
 pub use step::{ModelCall, Step};
 pub use transcript::{TranscriptLine, transcript};

@@ -4,7 +4,7 @@
 use sha2::{Digest, Sha256};
 use sortie_core::{
     Announcement, BlobId, CallId, ChildRef, EdgeMode, InboxItem, Lang, Outcome, ResultStatus,
-    Sender, ToolResult, hex,
+    Sender, Todo, TodoStatus, ToolResult, hex,
 };
 use sortie_text::{Arg, cut_middle, outcome_error, text};
 
@@ -52,7 +52,22 @@ pub(crate) fn blocking_result(
         text: format!("{body}\n\n{}", closing_line(lang, announcement)),
         status,
         full: None,
+        images: Vec::new(),
     }
+}
+
+/// The todo list, one line each.
+pub(crate) fn todo_list(lang: Lang, todos: &[Todo]) -> String {
+    let mut lines = vec![text(lang, "todo-list", &[])];
+    lines.extend(todos.iter().map(|todo| {
+        let mark = match todo.status {
+            TodoStatus::Completed => "[x]",
+            TodoStatus::InProgress => "[>]",
+            TodoStatus::Pending => "[ ]",
+        };
+        format!("{mark} {}", todo.content)
+    }));
+    lines.join("\n")
 }
 
 fn closing_line(lang: Lang, announcement: &Announcement) -> String {

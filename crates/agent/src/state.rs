@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sortie_core::{
-    Announcement, Block, CallId, ChildRef, ChildWait, Epoch, Event, InboxItem, JournalEntry,
-    Message, Outcome, Reason, ResultStatus, RunId, RunSpec, Seq, SharedMessage, StopReason,
-    Summary, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
+    Announcement, Block, CallId, ChildRef, ChildWait, CompactedPart, Epoch, Event, Fault,
+    InboxItem, JournalEntry, Message, Outcome, Reason, ResultStatus, RunId, RunSpec, Seq,
+    SharedMessage, StopReason, Summary, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
 };
 use sortie_text::{Arg, text};
 
+use crate::asking::{Asking, Verdict};
 use crate::batch::{Batch, CallStatus};
+use crate::compact::{self, Compaction};
 use crate::render;
 use crate::repeats::{REPEATS_BEFORE_END, REPEATS_BEFORE_NOTICE, Repeats};
+use crate::schema;
 
-/// Failures of the model in a row before the run ends.
-const MAX_MODEL_FAILURES: u32 = 5;
-/// The wait after the first failure; it doubles with each further one.
-const FIRST_RETRY_DELAY_MS: u64 = 500;
+/// Results that do not fit their schema before the run ends.
+const MAX_MISFITS: u32 = 3;
 /// Progress for each answer with tool calls.
 const PROGRESS_PER_ITERATION: u8 = 5;
 /// The most progress a run shows before it has ended.
@@ -42,7 +43,7 @@ pub struct RunState {
     children: BTreeMap<RunId, ChildRef>,
     announced: BTreeSet<RunId>,
     repeats: Repeats,
-    failures: u32,
+    asking: Asking,
     nudges: Nudges,
     last_text: Option<String>,
     started_at: Option<Timestamp>,
@@ -70,6 +71,16 @@ pub(crate) enum Phase {
 struct Nudges {
     empty: bool,
     cut_off: bool,
+    misfits: u32,
+}
+
+/// What happened before a run: the history of the run that it continues or branches off.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Past {
+    /// What the model has read and said.
+    pub history: Vec<SharedMessage>,
+    /// The todo list.
+    pub todos: Vec<Todo>,
 }
 
 /// An event that cannot follow what the journal says so far.
@@ -90,8 +101,8 @@ impl std::fmt::Display for IllegalEvent {
 impl std::error::Error for IllegalEvent {}
 
 impl RunState {
-    /// Folds a whole journal. `earlier` is the history of the run that this one continues.
-    pub fn fold(earlier: &[SharedMessage], entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
+    /// Folds a whole journal. `past` is that of the run that this one continues or branches off.
+    pub fn fold(past: &Past, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
         let Some((first, rest)) = entries.split_first() else {
             return Err(IllegalEvent {
                 seq: Seq(0),
@@ -101,7 +112,7 @@ impl RunState {
         let Event::Admitted { spec } = &first.event else {
             return Err(illegal(first, "the first event is not the admission"));
         };
-        let mut state = Self::admitted(first.run, Arc::new((**spec).clone()), earlier);
+        let mut state = Self::admitted(first.run, Arc::new((**spec).clone()), past);
         state.head = first.seq;
         for entry in rest {
             state.apply(entry)?;
@@ -109,11 +120,18 @@ impl RunState {
         Ok(state)
     }
 
-    fn admitted(run: RunId, spec: Arc<RunSpec>, earlier: &[SharedMessage]) -> Self {
-        let mut history = earlier.to_vec();
-        history.push(Arc::new(Message::User {
-            text: spec.task.clone(),
-        }));
+    fn admitted(run: RunId, spec: Arc<RunSpec>, past: &Past) -> Self {
+        let mut history = past.history.clone();
+        let todos = match spec.fork {
+            // Whoever branches off goes on in the middle of things.
+            Some(_) => past.todos.clone(),
+            None => {
+                history.push(Arc::new(Message::User {
+                    text: spec.task.clone(),
+                }));
+                Vec::new()
+            }
+        };
         Self {
             run,
             spec,
@@ -126,11 +144,11 @@ impl RunState {
             usage: Usage::default(),
             model: None,
             progress: 0,
-            todos: Vec::new(),
+            todos,
             children: BTreeMap::new(),
             announced: BTreeSet::new(),
             repeats: Repeats::default(),
-            failures: 0,
+            asking: Asking::default(),
             nudges: Nudges::default(),
             last_text: None,
             started_at: None,
@@ -172,7 +190,8 @@ impl RunState {
                 self.model = Some(model.clone());
                 self.answered(blocks, *stop);
             }
-            Event::ModelFailed { message, retryable } => self.model_failed(message, *retryable),
+            Event::ModelFailed { fault, message, .. } => self.model_failed(*fault, message),
+            Event::Compacted { parts, .. } => self.compacted(parts),
             Event::Intended { call, fingerprint } => {
                 let open = self.open_call(entry, call)?;
                 open.status = CallStatus::Intended {
@@ -213,7 +232,7 @@ impl RunState {
     fn answered(&mut self, blocks: &[Block], stop: StopReason) {
         let wrapping_up = self.must_wrap_up();
         self.turn += 1;
-        self.failures = 0;
+        self.asking.answered();
         let words = spoken(blocks);
         let calls: Vec<ToolCall> = blocks.iter().filter_map(call_of).cloned().collect();
         if words.is_some() {
@@ -286,21 +305,73 @@ impl RunState {
             (StopReason::EndTurn | StopReason::ToolUse, None) => {
                 self.conclude_failed(Reason::EmptyResult, "fail-empty", &[]);
             }
-            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => {
-                self.phase = if self.children.is_empty() {
-                    Phase::Concluding(Outcome::Completed { text: words })
+            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => self.has_spoken(words),
+        }
+    }
+
+    fn has_spoken(&mut self, words: String) {
+        if !self.children.is_empty() {
+            self.phase = Phase::Resting;
+            return;
+        }
+        let fitting = match &self.spec.result_schema {
+            None => Ok(words),
+            Some(schema) => schema::fit(schema, &words),
+        };
+        match fitting {
+            Ok(text) => self.phase = Phase::Concluding(Outcome::Completed { text }),
+            Err(problem) => {
+                self.nudges.misfits += 1;
+                if self.nudges.misfits < MAX_MISFITS {
+                    self.notice("notice-schema", &[("problem", problem.into())]);
                 } else {
-                    Phase::Resting
-                };
+                    self.conclude_failed(
+                        Reason::Schema,
+                        "fail-schema",
+                        &[("problem", problem.into())],
+                    );
+                }
             }
         }
     }
 
-    fn model_failed(&mut self, message: &str, retryable: bool) {
-        self.failures += 1;
-        if !retryable || self.failures >= MAX_MODEL_FAILURES {
-            self.conclude_failed(Reason::Error, "fail-model", &[("message", message.into())]);
+    fn model_failed(&mut self, fault: Fault, message: &str) {
+        let was_shortened = self.asking.was_shortened();
+        let can_shrink = fault == Fault::ContextOverflow && self.compaction().is_some();
+        let verdict = self
+            .asking
+            .failed(fault, self.spec.fallbacks.len(), can_shrink);
+        match verdict {
+            Verdict::Ask | Verdict::Compact => {}
+            Verdict::GiveUp => {
+                let key = match fault {
+                    Fault::ContextOverflow if was_shortened => "fail-context-still",
+                    Fault::ContextOverflow => "fail-context",
+                    Fault::ContentFilter => "fail-filter-question",
+                    Fault::Transient
+                    | Fault::RateLimited { .. }
+                    | Fault::Auth
+                    | Fault::BadRequest
+                    | Fault::Cancelled => "fail-model",
+                };
+                self.conclude_failed(Reason::Error, key, &[("message", message.into())]);
+            }
         }
+    }
+
+    fn compacted(&mut self, parts: &[CompactedPart]) {
+        compact::apply(&mut self.history, parts);
+        self.asking.shortened();
+        let mut notice = text(
+            self.spec.lang,
+            "notice-compacted",
+            &[("count", parts.len().into())],
+        );
+        if !self.todos.is_empty() {
+            notice.push('\n');
+            notice.push_str(&render::todo_list(self.spec.lang, &self.todos));
+        }
+        self.push(Message::Notice { text: notice });
     }
 
     fn delegated(
@@ -601,11 +672,31 @@ impl RunState {
         })
     }
 
-    pub(crate) const fn retry_delay_ms(&self) -> u64 {
-        match self.failures {
-            0 => 0,
-            failures => FIRST_RETRY_DELAY_MS << (failures - 1),
+    /// What a run that goes on from here begins with; calls without an answer get one.
+    pub fn into_past(mut self) -> Past {
+        if let Phase::Acting(batch) = std::mem::replace(&mut self.phase, Phase::Resting) {
+            let words = text(self.spec.lang, "call-forked", &[]);
+            self.push(Message::Tools {
+                results: batch.close(&words),
+            });
         }
+        Past {
+            history: self.history,
+            todos: self.todos,
+        }
+    }
+
+    /// The model that is asked next.
+    pub fn next_model(&self) -> &str {
+        self.asking.model(&self.spec.model, &self.spec.fallbacks)
+    }
+
+    pub(crate) const fn asking(&self) -> Asking {
+        self.asking
+    }
+
+    pub(crate) fn compaction(&self) -> Option<Compaction> {
+        compact::plan(self.spec.lang, &self.history)
     }
 }
 

@@ -4,6 +4,7 @@ use sortie_core::{Cancellation, ChildRef, Outcome, Reason, SharedMessage, Timest
 use sortie_text::text;
 
 use crate::batch::{Batch, OpenCall};
+use crate::compact::Compaction;
 use crate::state::{Phase, RunState};
 
 /// What the driver has to do next.
@@ -11,6 +12,8 @@ use crate::state::{Phase, RunState};
 pub enum Step {
     /// Ask the model.
     CallModel(ModelCall),
+    /// Make the history shorter: journal this, with its texts.
+    Compact(Box<Compaction>),
     /// Run or settle these calls.
     CallTools(Vec<OpenCall>),
     /// Nothing until the inbox fills: these children are still out.
@@ -32,6 +35,10 @@ pub struct ModelCall {
     pub with_tools: bool,
     /// How long to wait first, after a failure.
     pub delay_ms: u64,
+    /// The model to ask.
+    pub model: String,
+    /// Whether another model is asked if this one cannot answer.
+    pub has_fallback: bool,
 }
 
 impl RunState {
@@ -85,6 +92,11 @@ impl RunState {
         if let Some(outcome) = self.tokens_used_up() {
             return Step::Finish(outcome);
         }
+        if self.asking().must_shorten()
+            && let Some(compaction) = self.compaction()
+        {
+            return Step::Compact(Box::new(compaction));
+        }
         let wrap_up = self.must_wrap_up();
         let mut messages = self.messages().to_vec();
         if wrap_up {
@@ -94,7 +106,9 @@ impl RunState {
             turn: self.turn() + 1,
             messages,
             with_tools: !wrap_up,
-            delay_ms: self.retry_delay_ms(),
+            delay_ms: self.asking().delay_ms(self.run()),
+            model: self.next_model().to_owned(),
+            has_fallback: self.asking().has_next(self.spec().fallbacks.len()),
         })
     }
 

@@ -66,7 +66,20 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
                 ),
             })
             .collect(),
-        Event::ModelFailed { message, .. } => vec![line("runtime", format!("model: {message}"))],
+        Event::ModelFailed { model, message, .. } => {
+            vec![line("runtime", format!("model {model}: {message}"))]
+        }
+        Event::Compacted {
+            parts,
+            chars_before,
+            chars_after,
+        } => vec![line(
+            "runtime",
+            format!(
+                "history shortened: {} parts, {chars_before} to {chars_after} characters",
+                parts.len()
+            ),
+        )],
         Event::Intended { .. } | Event::Delegated { .. } => Vec::new(),
         Event::ToolFinished { result, .. } => vec![line(
             match result.status {

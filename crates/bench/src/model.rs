@@ -114,5 +114,6 @@ fn answer(parts: Vec<AnswerPart>, stop: StopReason) -> ModelAnswer {
             ..Usage::default()
         },
         model: "fixed".to_owned(),
+        held_ms: 0,
     }
 }

@@ -170,8 +170,10 @@ async fn appends(rounds: u32) -> anyhow::Result<Value> {
                             fence,
                             at: clock.now(),
                             events: vec![Event::ModelFailed {
+                                model: "fixed".to_owned(),
+                                fault: sortie_core::Fault::Transient,
                                 message: "x".repeat(200),
-                                retryable: true,
+                                shown: false,
                             }],
                             summary: summary(),
                             blobs: Vec::new(),

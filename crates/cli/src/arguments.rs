@@ -30,6 +30,9 @@ pub(crate) struct GlobalArguments {
     /// The language of messages: en or zh [env: SORTIE_LANG, LC_ALL, LANG]
     #[arg(long, global = true, value_name = "LANG", value_parser = parse_lang)]
     pub(crate) lang: Option<Lang>,
+    /// Sets a key of the configuration for this command, for example model=ollama/qwen3
+    #[arg(short = 'c', long = "config", global = true, value_name = "KEY=VALUE")]
+    pub(crate) config: Vec<String>,
     /// Writes no colours [env: NO_COLOR]
     #[arg(long, global = true)]
     pub(crate) no_color: bool,

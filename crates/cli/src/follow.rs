@@ -308,6 +308,9 @@ const fn may_be_the_last(kind: &NotificationKind) -> bool {
         | NotificationKind::Started { .. }
         | NotificationKind::Progress { .. }
         | NotificationKind::Tool { .. }
+        | NotificationKind::Held { .. }
+        | NotificationKind::Retrying { .. }
+        | NotificationKind::Compacted { .. }
         | NotificationKind::Said { .. } => false,
     }
 }

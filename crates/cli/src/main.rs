@@ -2,8 +2,10 @@
 
 mod approval;
 mod arguments;
+mod choice;
 mod colors;
 mod commands;
+mod configuration;
 mod escape;
 mod exit;
 mod follow;
@@ -13,6 +15,7 @@ mod log;
 mod output;
 mod problem;
 mod progress;
+mod provider;
 mod report;
 mod screen;
 mod session;

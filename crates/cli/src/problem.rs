@@ -4,9 +4,10 @@ use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use sortie_core::{Lang, MIN_PREFIX_CHARS, ModelError, StoreError};
-use sortie_runtime::RuntimeError;
-use sortie_text::{strip_sequences, t};
+use sortie_config::{ConfigError, EditError, TrustError};
+use sortie_core::{Lang, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
+use sortie_runtime::{Divergence, RuntimeError};
+use sortie_text::{cut_columns, one_line, strip_sequences, t};
 
 use crate::exit::Exit;
 use crate::output;
@@ -46,9 +47,41 @@ pub(crate) enum Problem {
     Output(io::Error),
     /// The operating system did not give the process what it needs.
     Process(io::Error),
+    /// The configuration cannot be used.
+    Config(ConfigError),
+    /// A key could not be written.
+    ConfigEdit(EditError),
+    /// The list of trusted folders cannot be used.
+    Trust(TrustError),
+    /// Nobody said which model to use, and none was found.
+    NoModel,
+    /// A model did not answer in time.
+    NoAnswer {
+        /// The model.
+        model: String,
+        /// How long it was waited for.
+        seconds: u64,
+    },
+    /// A file with a JSON schema cannot be used.
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A journal is gone.
+    NothingToReplay(RunId),
+    /// A journal came out differently.
+    Replay(Box<Divergence>),
     /// A test's plan to crash cannot be read.
     #[cfg(feature = "crash-points")]
     CrashPlan(String),
+}
+
+impl From<Box<Divergence>> for Problem {
+    fn from(divergence: Box<Divergence>) -> Self {
+        Self::Replay(divergence)
+    }
 }
 
 impl From<RuntimeError> for Problem {
@@ -117,7 +150,14 @@ impl Problem {
             | Self::Workspace { .. }
             | Self::Input(_)
             | Self::EmptyInput
-            | Self::Sink(_) => Exit::Usage,
+            | Self::Sink(_)
+            | Self::Config(_)
+            | Self::ConfigEdit(_)
+            | Self::Trust(_)
+            | Self::NoModel
+            | Self::Schema { .. } => Exit::Usage,
+            Self::NothingToReplay(_) => Exit::NotFound,
+            Self::Replay(_) | Self::NoAnswer { .. } => Exit::Failed,
             #[cfg(feature = "crash-points")]
             Self::CrashPlan(_) => Exit::Usage,
             Self::Runtime(RuntimeError::Toolbox(_)) | Self::Output(_) | Self::Process(_) => {
@@ -179,10 +219,55 @@ impl Problem {
                 causes: chain(source),
                 hint: None,
             },
+            Self::Config(error) => Words {
+                message: t!(lang, "error-config", problem = error.to_string()),
+                causes: error.source().map(chain).unwrap_or_default(),
+                hint: Some(t!(lang, "hint-config")),
+            },
+            Self::ConfigEdit(error) => Words {
+                message: error.to_string(),
+                causes: error.source().map(chain).unwrap_or_default(),
+                hint: Some(t!(lang, "hint-config")),
+            },
+            Self::Trust(error) => Words {
+                message: error.to_string(),
+                causes: error.source().map(chain).unwrap_or_default(),
+                hint: None,
+            },
+            Self::NoModel => hinted(t!(lang, "error-no-model"), t!(lang, "hint-no-model")),
+            Self::NoAnswer { model, seconds } => plain(t!(
+                lang,
+                "error-no-answer",
+                model = model,
+                seconds = *seconds
+            )),
+            Self::Schema { path, problem } => plain(t!(
+                lang,
+                "error-schema",
+                path = path.display().to_string(),
+                problem = problem
+            )),
+            Self::NothingToReplay(run) => {
+                plain(t!(lang, "error-nothing-to-replay", id = run.to_string()))
+            }
+            Self::Replay(divergence) => plain(t!(
+                lang,
+                "error-replay",
+                id = divergence.run.to_string(),
+                seq = divergence.seq.to_string(),
+                recorded = shortened(&divergence.recorded),
+                replayed = shortened(&divergence.replayed)
+            )),
             #[cfg(feature = "crash-points")]
             Self::CrashPlan(sentence) => plain(sentence.clone()),
         }
     }
+}
+
+/// An entry of a journal can be as long as a file; its beginning tells which it is.
+fn shortened(entry: &str) -> String {
+    const COLUMNS: usize = 400;
+    cut_columns(&one_line(entry), COLUMNS)
 }
 
 fn store_words(lang: Lang, error: &StoreError) -> Words {

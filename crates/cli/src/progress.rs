@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use sortie_core::{
     Lane, Lang, Notification, NotificationKind, Outcome, RunId, RunRecord, Status, Timestamp,
+    WaitingOn,
 };
 use sortie_text::{columns, cut_columns, one_line, t};
 
@@ -45,6 +46,8 @@ struct Line {
     /// Whether it has a line of its own, or is the main run that the last line is about.
     is_main: bool,
     ended: bool,
+    /// Its place among those who wait for the provider.
+    held: Option<u32>,
 }
 
 impl Progress {
@@ -74,6 +77,9 @@ impl Progress {
             self.start(run, Line::of(record), record.outcome.is_none());
         }
         self.count(run, record.summary.tool_calls);
+        if let Some(line) = self.runs.get_mut(&run) {
+            line.held = held(record);
+        }
         if let Some(outcome) = &record.outcome {
             self.end(record, outcome);
         }
@@ -95,6 +101,7 @@ impl Progress {
                     started_at: notification.at,
                     is_main: false,
                     ended: false,
+                    held: None,
                 };
                 if !self.runs.contains_key(&run) {
                     self.start(run, line, true);
@@ -115,6 +122,36 @@ impl Progress {
             }
             NotificationKind::Said { text } => {
                 self.say(run, text);
+                false
+            }
+            NotificationKind::Held {
+                position,
+                resumes_in_ms,
+            } => {
+                self.hold(run, *position, *resumes_in_ms);
+                false
+            }
+            NotificationKind::Retrying { error, model, .. } => {
+                let words = t!(
+                    self.lang,
+                    "progress-retrying",
+                    error = one_line(error),
+                    model = model
+                );
+                self.remark(run, &words);
+                false
+            }
+            NotificationKind::Compacted {
+                chars_before,
+                chars_after,
+            } => {
+                let words = t!(
+                    self.lang,
+                    "progress-compacted",
+                    before = *chars_before,
+                    after = *chars_after
+                );
+                self.remark(run, &words);
                 false
             }
             NotificationKind::Queued {
@@ -183,13 +220,41 @@ impl Progress {
         }
     }
 
-    /// The main agent says something and goes on when its children report.
-    fn say(&self, run: RunId, text: &str) {
+    /// Says about a run what does not fit into its line.
+    fn remark(&self, run: RunId, words: &str) {
         let Some(line) = self.runs.get(&run) else {
             return;
         };
-        let said = format!("{INDENT}[{}] {}", line.agent, one_line(text));
-        self.screen.line(&cut_columns(&said, self.screen.columns()));
+        let remark = if line.is_main {
+            format!("{INDENT}[{}] {words}", line.agent)
+        } else {
+            format!("{INDENT}[{}] {}: {words}", line.agent, line.label)
+        };
+        self.screen
+            .line(&cut_columns(&remark, self.screen.columns()));
+    }
+
+    fn hold(&mut self, run: RunId, position: Option<u32>, resumes_in_ms: Option<u64>) {
+        let Some(line) = self.runs.get_mut(&run) else {
+            return;
+        };
+        let begins = line.held.is_none() && position.is_some();
+        line.held = position;
+        // A terminal shows it in the line; elsewhere the beginning is worth a line of its own.
+        if begins && !self.screen.is_live() {
+            let words = t!(
+                self.lang,
+                "progress-held",
+                position = position.unwrap_or(1),
+                seconds = resumes_in_ms.unwrap_or(0).div_ceil(1000)
+            );
+            self.remark(run, &words);
+        }
+    }
+
+    /// The main agent says something and goes on when its children report.
+    fn say(&self, run: RunId, text: &str) {
+        self.remark(run, &one_line(text));
         if !self.screen.is_live()
             && let Some(waiting) = self.waiting_text()
         {
@@ -318,12 +383,19 @@ impl Progress {
 
     fn work(&self, line: &Line, now: Timestamp) -> String {
         let seconds = now.ms_since(line.started_at) as f64 / 1000.0;
-        t!(
+        let work = t!(
             self.lang,
             "progress-work",
             tools = line.tools,
             seconds = format!("{seconds:.1}")
-        )
+        );
+        match line.held {
+            Some(position) if !line.ended => {
+                let waits = t!(self.lang, "progress-place", position = position);
+                format!("{work}, {waits}")
+            }
+            Some(_) | None => work,
+        }
     }
 
     /// The line with its label cut so that it fits the screen.
@@ -347,6 +419,23 @@ impl Line {
             started_at: record.started_at.unwrap_or(record.created_at),
             is_main: record.parent.is_none() && record.lane == Lane::Main,
             ended: false,
+            held: held(record),
         }
+    }
+}
+
+/// The place of a run that waits for its provider.
+fn held(record: &RunRecord) -> Option<u32> {
+    match record.summary.waiting_on {
+        Some(WaitingOn::RateLimit) => Some(record.queue_position.unwrap_or(1)),
+        Some(
+            WaitingOn::Model
+            | WaitingOn::Tool
+            | WaitingOn::Approval
+            | WaitingOn::Question
+            | WaitingOn::Children
+            | WaitingOn::Slot,
+        )
+        | None => None,
     }
 }

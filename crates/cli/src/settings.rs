@@ -5,11 +5,13 @@ use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use sortie_config::Language;
 use sortie_core::Lang;
-use sortie_models::OFFLINE_MODEL;
-use sortie_text::{cut_columns, lang_from, one_line};
+use sortie_text::{cut_columns, lang_from, one_line, strip_sequences, t};
 
 use crate::arguments::GlobalArguments;
+use crate::configuration::Configuration;
+use crate::output;
 use crate::problem::Problem;
 
 /// What shell commands of an agent see of the environment: enough to build and test, and nothing
@@ -40,21 +42,6 @@ const EXEC_VARIABLES: &[&str] = &[
 ];
 /// The variables that say how a program speaks.
 const LOCALE_PREFIX: &str = "LC_";
-/// The usual variables that hold keys of model providers. Only their names are ever shown.
-const KEY_VARIABLES: &[&str] = &[
-    "ANTHROPIC_API_KEY",
-    "AZURE_OPENAI_API_KEY",
-    "DEEPSEEK_API_KEY",
-    "GEMINI_API_KEY",
-    "GOOGLE_API_KEY",
-    "GROQ_API_KEY",
-    "MISTRAL_API_KEY",
-    "MOONSHOT_API_KEY",
-    "OPENAI_API_KEY",
-    "OPENROUTER_API_KEY",
-    "XAI_API_KEY",
-    "ZHIPUAI_API_KEY",
-];
 /// How much of the command line other processes are told.
 const COMMAND_COLUMNS: usize = 120;
 
@@ -86,6 +73,29 @@ impl Environment {
             .find_map(|name| self.text(name))
     }
 
+    /// Sortie's own variables.
+    fn own(&self) -> Vec<(String, String)> {
+        self.texts()
+            .filter(|(name, _)| name.starts_with("SORTIE_"))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// What says how to reach providers: keys, addresses and proxies, and whatever the
+    /// configuration may name.
+    fn for_providers(&self) -> BTreeMap<String, String> {
+        self.texts()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?, value.to_str()?)))
+            .filter(|(_, value)| !value.is_empty())
+    }
+
     fn for_exec(&self) -> Vec<(OsString, OsString)> {
         let allowed = |name: &OsStr| {
             name.to_str().is_some_and(|name| {
@@ -107,16 +117,16 @@ pub(crate) struct Settings {
     pub(crate) home: PathBuf,
     /// The language of everything people read.
     pub(crate) lang: Lang,
-    /// The model of runs that ask for none.
-    pub(crate) default_model: String,
+    /// What was configured.
+    pub(crate) configuration: Configuration,
+    /// The variables that say how to reach providers.
+    pub(crate) provider_variables: BTreeMap<String, String>,
     /// The folder the command was started in.
     pub(crate) folder: PathBuf,
     /// The environment of shell commands.
     pub(crate) exec_environment: Vec<(OsString, OsString)>,
     /// Where programs are looked for.
     pub(crate) search_path: Vec<PathBuf>,
-    /// Which of the usual key variables are set.
-    pub(crate) keys: Vec<&'static str>,
     /// The command, for other processes that find the store in use.
     pub(crate) command: String,
     /// What to log.
@@ -167,7 +177,7 @@ pub(crate) struct Unsettled {
 }
 
 impl Settings {
-    /// Flags first, then the environment, then defaults.
+    /// Flags first, then the environment, then files, then defaults.
     #[expect(
         clippy::needless_pass_by_value,
         reason = "nobody should read the environment after this"
@@ -176,16 +186,23 @@ impl Settings {
         global: &GlobalArguments,
         environment: Environment,
     ) -> Result<Self, Unsettled> {
-        let lang = global
-            .lang
-            .unwrap_or_else(|| lang_from(environment.locale()));
-        let failed = |problem| Unsettled { problem, lang };
+        let spoken = lang_from(environment.locale());
+        let failed = |problem| Unsettled {
+            problem,
+            lang: global.lang.unwrap_or(spoken),
+        };
         let folder = std::env::current_dir()
             .map_err(Problem::Process)
             .map_err(failed)?;
         let home = home(global, &environment)
             .ok_or(Problem::NoHome)
             .map_err(failed)?;
+        let configuration = configuration(global, &environment, &folder).map_err(failed)?;
+        let configured = configuration.config().lang.map(|lang| match lang {
+            Language::En => Lang::En,
+            Language::Zh => Lang::Zh,
+        });
+        let lang = global.lang.or(configured).unwrap_or(spoken);
         let terminal = Terminal::of_process();
         let colors = !global.no_color && environment.get("NO_COLOR").is_none();
         console::set_colors_enabled(colors && terminal.output);
@@ -193,20 +210,13 @@ impl Settings {
         Ok(Self {
             home: folder.join(home),
             lang,
-            default_model: environment
-                .text("SORTIE_MODEL")
-                .unwrap_or(OFFLINE_MODEL)
-                .to_owned(),
+            configuration,
+            provider_variables: environment.for_providers(),
             exec_environment: environment.for_exec(),
             search_path: environment
                 .get("PATH")
                 .map(|path| std::env::split_paths(path).collect())
                 .unwrap_or_default(),
-            keys: KEY_VARIABLES
-                .iter()
-                .copied()
-                .filter(|name| environment.get(name).is_some())
-                .collect(),
             command: command_line(std::env::args_os()),
             log: environment.text("SORTIE_LOG").map(str::to_owned),
             #[cfg(feature = "crash-points")]
@@ -220,11 +230,25 @@ impl Settings {
 
     /// A model's name that means the same in every folder: paths in it become absolute.
     pub(crate) fn absolute_model(&self, name: &str) -> String {
-        match name.strip_prefix("script:") {
-            Some(path) if !path.is_empty() => {
-                format!("script:{}", self.folder.join(path).display())
+        match name.split_once(':') {
+            Some((kind @ ("script" | "replay"), path)) if !path.is_empty() => {
+                format!("{kind}:{}", self.folder.join(path).display())
             }
             Some(_) | None => name.to_owned(),
+        }
+    }
+
+    /// The configured model of runs that ask for none.
+    pub(crate) fn configured_model(&self) -> Option<String> {
+        let name = self.configuration.config().model.as_deref()?;
+        Some(self.absolute_model(name))
+    }
+
+    /// Says what was wrong with the configuration. For commands that work with it.
+    pub(crate) fn warn_about_configuration(&self) {
+        for warning in &self.configuration.warnings {
+            let words = t!(self.lang, "config-warning", warning = warning);
+            output::note(&strip_sequences(&words));
         }
     }
 
@@ -242,6 +266,24 @@ impl Settings {
             Err(bad(std::io::ErrorKind::NotADirectory.into()))
         }
     }
+}
+
+fn configuration(
+    global: &GlobalArguments,
+    environment: &Environment,
+    folder: &Path,
+) -> Result<Configuration, Problem> {
+    let folders = directories::ProjectDirs::from("", "", "sortie").ok_or(Problem::NoHome)?;
+    Configuration::read(
+        folder,
+        folders.config_dir(),
+        environment
+            .get("SORTIE_CONFIG")
+            .map(|file| folder.join(file)),
+        environment.own(),
+        &global.config,
+    )
+    .map_err(Problem::Config)
 }
 
 fn home(global: &GlobalArguments, environment: &Environment) -> Option<PathBuf> {
@@ -300,8 +342,11 @@ mod tests {
 
     #[test]
     fn key_variables_never_reach_shell_commands() {
-        for name in KEY_VARIABLES {
-            assert!(!EXEC_VARIABLES.contains(name), "{name}");
+        let models = sortie_models::Directory::new(sortie_models::DirectorySettings::default());
+        for vendor in models.vendors() {
+            for name in &vendor.key_variables {
+                assert!(!EXEC_VARIABLES.contains(&name.as_str()), "{name}");
+            }
         }
     }
 

@@ -1,16 +1,18 @@
 //! Where the parts are put together.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_core::{Clock, ModelDirectory, StoreResult};
-use sortie_models::{Directory, DirectorySettings};
+use sortie_models::Directory;
 use sortie_runtime::{Agents, FileSink, Parts, ProcessClock, Runtime};
 use sortie_store::{Owner, ReadStore, SqliteStore};
 use sortie_tools::{ExecSettings, ToolSettings, Unconfined, standard_tools};
 
 use crate::approval::TerminalApprover;
 use crate::problem::Problem;
+use crate::provider;
 use crate::screen::Screen;
 use crate::settings::Settings;
 
@@ -26,11 +28,12 @@ pub(crate) struct Wishes {
 }
 
 /// The models, found by name.
-pub(crate) fn models(settings: &Settings, pace: Duration) -> Arc<Directory> {
-    Arc::new(Directory::new(DirectorySettings {
-        pace,
-        base: settings.folder.clone(),
-    }))
+pub(crate) fn models(
+    settings: &Settings,
+    pace: Duration,
+    record: Option<PathBuf>,
+) -> Arc<Directory> {
+    Arc::new(Directory::new(provider::directory(settings, pace, record)))
 }
 
 /// The agents, in the language of the settings.
@@ -82,11 +85,7 @@ pub(crate) async fn start(
 }
 
 fn runtime_settings(settings: &Settings, wishes: Wishes) -> sortie_runtime::Settings {
-    let mut runtime = sortie_runtime::Settings {
-        owner: settings.command.clone(),
-        lang: settings.lang,
-        ..sortie_runtime::Settings::default()
-    };
+    let mut runtime = provider::runtime(settings);
     if let Some(max) = wishes.max_concurrent {
         runtime = runtime.with_max_concurrent(max);
     }

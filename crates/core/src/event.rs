@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    Block, CallId, ChildRef, Epoch, InboxItem, Outcome, Priority, ResultStatus, RunId, RunSpec,
-    Seq, Timestamp, Todo, ToolResult, Usage,
+    BlobId, Block, CallId, ChildRef, Epoch, Fault, InboxItem, Outcome, Priority, ResultStatus,
+    RunId, RunSpec, Seq, Timestamp, Todo, ToolResult, Usage,
 };
 
 /// The version written with every journal row. Readers accept all versions up to this one.
@@ -54,13 +54,30 @@ pub enum Event {
         usage: Usage,
         /// The model that really answered.
         model: String,
+        /// How long the question waited for the provider's rate limit.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        held_ms: u64,
     },
-    /// The model could not be asked.
+    /// The model did not answer.
     ModelFailed {
+        /// The model that was asked.
+        model: String,
+        /// What kind of failure.
+        fault: Fault,
         /// What went wrong.
         message: String,
-        /// Whether asking again may help.
-        retryable: bool,
+        /// Whether somebody may have read a part of the answer that is now void.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        shown: bool,
+    },
+    /// The history grew longer than the model can read, and older parts became short.
+    Compacted {
+        /// The parts that became short, and what stands in their places.
+        parts: Vec<CompactedPart>,
+        /// Characters of the history before.
+        chars_before: u64,
+        /// Characters of the history after.
+        chars_after: u64,
     },
     /// A call that must not be repeated blindly is about to run.
     Intended {
@@ -112,6 +129,20 @@ pub enum ChildWait {
     },
 }
 
+/// A part of a history that became short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactedPart {
+    /// The message, counted from the beginning of the history.
+    pub message: usize,
+    /// The answer within the message, for messages with answers of tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<usize>,
+    /// What the model reads now.
+    pub summary: String,
+    /// What it read before.
+    pub full: BlobId,
+}
+
 /// Why a model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -154,6 +185,7 @@ impl Event {
             Self::InboxTaken { .. } => "inbox_taken",
             Self::Answered { .. } => "answered",
             Self::ModelFailed { .. } => "model_failed",
+            Self::Compacted { .. } => "compacted",
             Self::Intended { .. } => "intended",
             Self::Delegated { .. } => "delegated",
             Self::ToolFinished { .. } => "tool_finished",
@@ -171,6 +203,15 @@ impl ToolResult {
             text: text.into(),
             status,
             full: None,
+            images: Vec::new(),
         }
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

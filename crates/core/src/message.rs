@@ -102,6 +102,18 @@ pub struct ToolResult {
     /// The whole text, where `text` was cut.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full: Option<BlobId>,
+    /// Pictures that belong to the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ImageRef>,
+}
+
+/// A picture in a history: its bytes are a blob of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageRef {
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    /// Its bytes.
+    pub blob: BlobId,
 }
 
 /// How a tool call went.

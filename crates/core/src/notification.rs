@@ -58,6 +58,32 @@ pub enum NotificationKind {
         /// Calls made before.
         tool_calls: u32,
     },
+    /// It waits for the provider's rate limit, or no longer does.
+    Held {
+        /// Its place among the questions to the same model, from 1; `None` when it goes on.
+        position: Option<u32>,
+        /// When the provider said to come back, if it did.
+        resumes_in_ms: Option<u64>,
+    },
+    /// The model did not answer and is asked again, or another one is. What it had said of the
+    /// answer is void.
+    Retrying {
+        /// What went wrong.
+        error: String,
+        /// The model that is asked next.
+        model: String,
+        /// How long it waits first.
+        delay_ms: u64,
+        /// Whether somebody may have read a part of the answer that is now void.
+        shown: bool,
+    },
+    /// Older parts of its history became short, so that the model can read on.
+    Compacted {
+        /// Characters of the history before.
+        chars_before: u64,
+        /// Characters of the history after.
+        chars_after: u64,
+    },
     /// It said something that is not its final word: it goes on when its children report.
     Said {
         /// What.

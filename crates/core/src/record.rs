@@ -57,6 +57,8 @@ pub struct RunRecord {
     pub status: Status,
     /// What changes while it runs.
     pub summary: Summary,
+    /// What its descendants used that have ended.
+    pub children_usage: Usage,
     /// How it ended.
     pub outcome: Option<Outcome>,
     /// Whether the result has arrived.
@@ -77,7 +79,7 @@ pub struct RunRecord {
     pub cleaned_at: Option<Timestamp>,
     /// When it was archived.
     pub archived_at: Option<Timestamp>,
-    /// Its place in the queue, from 1, while it waits for a slot.
+    /// Its place in the queue, from 1, while it waits for a slot or for its provider.
     pub queue_position: Option<u32>,
     /// The end of its journal.
     pub head: Seq,
@@ -88,6 +90,11 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// What it and its ended descendants used.
+    pub fn total_usage(&self) -> Usage {
+        self.summary.usage.plus(self.children_usage)
+    }
+
     /// Why it failed.
     pub fn reason(&self) -> Option<Reason> {
         self.outcome.as_ref().and_then(Outcome::reason)
@@ -148,6 +155,8 @@ pub struct TaskJson {
     pub tool_calls: u32,
     /// What it used.
     pub usage: Usage,
+    /// What it and its ended descendants used.
+    pub total_usage: Usage,
     /// Whether the result has arrived.
     pub delivery: Delivery,
     /// What checks said about the result; none are run yet.
@@ -183,6 +192,7 @@ impl From<&RunRecord> for TaskJson {
             child_session: record.child_session.clone(),
             tool_calls: record.summary.tool_calls,
             usage: record.summary.usage,
+            total_usage: record.total_usage(),
             delivery: record.delivery,
             verdict: None,
             queue_position: record.queue_position,
@@ -222,4 +232,23 @@ impl Stats {
             Status::Cancelled => self.cancelled += count,
         }
     }
+}
+
+/// What runs of one session, agent and model used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UsageLine {
+    /// The session that asked.
+    pub session: SessionKey,
+    /// The agent.
+    pub agent: String,
+    /// The model that answered.
+    pub model: String,
+    /// How many runs.
+    pub runs: u64,
+    /// How many of them have no known price.
+    pub unpriced: u64,
+    /// How many calls they made.
+    pub tool_calls: u64,
+    /// What they used.
+    pub usage: Usage,
 }

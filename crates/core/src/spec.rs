@@ -1,11 +1,13 @@
 //! Everything a run was admitted with. Kept in its journal, so that a restart changes nothing.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::{
-    AdmissionCaps, AgentDefinition, Announce, CallId, Cleanup, Lane, Lang, Priority, RunId,
+    AdmissionCaps, AgentDefinition, Announce, CallId, Cleanup, Lane, Lang, Priority, RunId, Seq,
     SessionKey,
 };
 
@@ -35,8 +37,17 @@ pub struct RunSpec {
     pub agent: AgentDefinition,
     /// The model to ask, `vendor/model` or a built-in name.
     pub model: String,
-    /// How hard the model should think: the vendor's own word.
+    /// Models to ask in turn when the one before cannot answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<String>,
+    /// How hard the model should think: `default`, `low`, `high`, or the vendor's own word.
     pub thinking: Option<String>,
+    /// How freely the model chooses its words, and how many.
+    #[serde(default)]
+    pub sampling: Sampling,
+    /// The JSON schema that the result has to fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_schema: Option<Arc<Value>>,
     /// The folder it works in.
     pub workspace: PathBuf,
     /// The language of the words it reads from the runtime.
@@ -51,6 +62,9 @@ pub struct RunSpec {
     pub tools: Vec<String>,
     /// The run whose history it goes on from.
     pub continues: Option<RunId>,
+    /// The place in another run's journal where it branches off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fork: Option<ForkPoint>,
     /// Places outside the store that want the result.
     pub report_to: Vec<SinkAddress>,
     /// Whether calls that change something may run without asking a person.
@@ -64,6 +78,37 @@ impl RunSpec {
     pub fn child_session(&self, run: RunId) -> SessionKey {
         SessionKey::of_child(run, &self.task)
     }
+}
+
+/// How freely a model chooses its words, and how many. `None` is the provider's own default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// From 0, always the likeliest word, to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The most tokens of one answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+}
+
+impl Sampling {
+    /// These wishes, completed by those of somebody further away.
+    #[must_use]
+    pub fn or(self, further: Self) -> Self {
+        Self {
+            temperature: self.temperature.or(further.temperature),
+            max_tokens: self.max_tokens.or(further.max_tokens),
+        }
+    }
+}
+
+/// Where a run branches off another: what the other had journaled up to there is its past too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkPoint {
+    /// The other run.
+    pub run: RunId,
+    /// The last of its entries that counts.
+    pub at: Seq,
 }
 
 /// The edge from a child to the call that made it. With the parent's id, the key of idempotence.
@@ -166,6 +211,8 @@ pub struct SpawnRequest {
     pub budget: Budget,
     /// A finished run to go on from.
     pub resume: Option<String>,
+    /// The JSON schema that the result has to fit.
+    pub result_schema: Option<Value>,
 }
 
 impl SpawnRequest {
@@ -185,6 +232,7 @@ impl SpawnRequest {
             priority: None,
             budget: Budget::default(),
             resume: None,
+            result_schema: None,
         }
     }
 }

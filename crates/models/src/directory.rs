@@ -1,19 +1,28 @@
 //! Finds a model by its name.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use sortie_core::{Model, ModelDirectory, ModelError};
+use sortie_core::{Fault, Model, ModelDirectory, ModelError};
 
-use crate::text::cut;
-use crate::{OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
+use crate::http::{self, HttpModel};
+use crate::price::{self, Price};
+use crate::record::{RecordModel, Recorder, ReplayModel};
+use crate::secret::Secret;
+use crate::text::{cut, wildcard};
+use crate::tool_mode::{Learned, ToolSetting};
+use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettings};
+use crate::warm::Warm;
+use crate::{Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
 
 /// What stands before the path of a script in a model's name.
 const SCRIPT_PREFIX: &str = "script:";
-/// How many scripts are kept: more than any scenario uses.
-const MAX_SCRIPTS: usize = 256;
+/// What stands before the folder of a recording in a model's name.
+const REPLAY_PREFIX: &str = "replay:";
+/// How many scripts, recordings and models of providers are kept: more than any tree uses.
+const MAX_KEPT: usize = 256;
 /// How much of an unknown name an error repeats.
 const SHOWN_NAME_CHARS: usize = 80;
 
@@ -22,17 +31,77 @@ const SHOWN_NAME_CHARS: usize = 80;
 pub struct DirectorySettings {
     /// How long the offline model waits before each answer, so that a person can watch.
     pub pace: Duration,
-    /// Where relative paths of scripts begin.
+    /// Where relative paths of scripts and recordings begin.
     pub base: PathBuf,
+    /// What configuration says about providers, by name.
+    pub providers: BTreeMap<String, ProviderSettings>,
+    /// What configuration says about models, by `vendor/model`, which may hold `*`.
+    pub models: BTreeMap<String, ModelSettings>,
+    /// The variables of the process: keys, addresses, proxies.
+    pub environment: Environment,
+    /// The folder in which exchanges are recorded.
+    pub record: Option<PathBuf>,
+    /// The file that keeps what was learned about models.
+    pub learned: Option<PathBuf>,
 }
 
-/// The models of this build: `offline` and `script:FILE`.
+/// A provider as people see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VendorListing {
+    /// Its name.
+    pub name: String,
+    /// Other names it answers to.
+    pub aliases: Vec<String>,
+    /// The wire format.
+    pub wire: String,
+    /// Where its servers are; nobody knows for some until configured.
+    pub base_url: Option<String>,
+    /// Whether a key is there.
+    pub key_present: bool,
+    /// Whether it answers only with a key.
+    pub key_needed: bool,
+    /// Which variables may hold the key.
+    pub key_variables: Vec<String>,
+    /// Whether it runs on this machine.
+    pub local: bool,
+    /// Its default model, as the directory finds it.
+    pub default_model: Option<String>,
+    /// A smaller one.
+    pub small_model: Option<String>,
+}
+
+/// What is known about a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KnownModel {
+    /// How many tokens it can read.
+    pub context_window: Option<u64>,
+    /// Whether it is shown images.
+    pub images: bool,
+    /// How it is offered tools.
+    pub tools: ToolSetting,
+    /// What it costs.
+    pub price: Option<Price>,
+}
+
+/// All models of this build, by name: `vendor/model`, `offline`, `script:FILE`, `replay:FOLDER`.
 #[derive(Debug)]
 pub struct Directory {
     settings: DirectorySettings,
     offline: Arc<OfflineModel>,
-    /// One model for each script, because a script counts its faults.
-    scripts: Mutex<HashMap<PathBuf, Arc<ScriptModel>>>,
+    kept: Mutex<Kept>,
+    client: OnceLock<Result<reqwest::Client, ModelError>>,
+    recorder: OnceLock<Result<Arc<Recorder>, ModelError>>,
+    governor: Arc<Governor>,
+    warm: Arc<Warm>,
+    learned: Arc<Learned>,
+}
+
+/// Models that must be the same for everybody, because they count or remember.
+#[derive(Debug, Default)]
+struct Kept {
+    scripts: HashMap<PathBuf, Arc<ScriptModel>>,
+    replays: HashMap<PathBuf, Arc<ReplayModel>>,
+    models: HashMap<String, Arc<HttpModel>>,
 }
 
 impl Directory {
@@ -40,8 +109,82 @@ impl Directory {
     pub fn new(settings: DirectorySettings) -> Self {
         Self {
             offline: Arc::new(OfflineModel::with_pace(settings.pace)),
+            learned: Arc::new(Learned::open(settings.learned.clone())),
             settings,
-            scripts: Mutex::default(),
+            kept: Mutex::default(),
+            client: OnceLock::new(),
+            recorder: OnceLock::new(),
+            governor: Arc::new(Governor::new()),
+            warm: Arc::default(),
+        }
+    }
+
+    /// The governor of all questions to providers.
+    pub fn governor(&self) -> &Arc<Governor> {
+        &self.governor
+    }
+
+    /// All providers: those of this build and those of configuration.
+    pub fn vendors(&self) -> Vec<VendorListing> {
+        let providers = &self.settings.providers;
+        let names = vendor::names(providers);
+        names.into_iter().map(|name| self.listing(name)).collect()
+    }
+
+    /// What is known about a model of a provider, without asking anybody.
+    pub fn known(&self, name: &str) -> Option<KnownModel> {
+        let (provider, model) = name.split_once('/')?;
+        let provider = vendor::vendor(provider).map_or(provider, |vendor| &vendor.name);
+        let facts = self.facts(provider, model).ok()?;
+        Some(KnownModel {
+            context_window: facts.context_window,
+            images: facts.dialect.shows_images(),
+            tools: facts.tools,
+            price: self.price((provider, model), facts.free),
+        })
+    }
+
+    fn listing(&self, name: &str) -> VendorListing {
+        let DirectorySettings {
+            providers,
+            environment,
+            ..
+        } = &self.settings;
+        let Some(vendor) = vendor::vendor(name) else {
+            let settings = providers.get(name).cloned().unwrap_or_default();
+            return VendorListing {
+                name: name.to_owned(),
+                aliases: Vec::new(),
+                wire: settings.wire.unwrap_or_default(),
+                local: settings
+                    .base_url
+                    .as_deref()
+                    .is_some_and(vendor::is_loopback),
+                base_url: settings.base_url,
+                key_present: settings.api_key.is_some(),
+                key_needed: false,
+                key_variables: Vec::new(),
+                default_model: None,
+                small_model: None,
+            };
+        };
+        let settings = vendor.settings(providers);
+        let wire = vendor.dialect.get("format").and_then(toml::Value::as_str);
+        let whole = |model: &String| format!("{}/{model}", vendor.name);
+        VendorListing {
+            name: vendor.name.clone(),
+            aliases: vendor.aliases.clone(),
+            wire: settings
+                .wire
+                .clone()
+                .unwrap_or_else(|| wire.unwrap_or_default().to_owned()),
+            base_url: vendor.base_url(&settings, environment).ok(),
+            key_present: vendor.key(&settings, environment).is_some(),
+            key_needed: vendor.needs_key(),
+            key_variables: vendor.key_variables.clone(),
+            local: vendor.local,
+            default_model: vendor.default_model.as_ref().map(whole),
+            small_model: vendor.small_model.as_ref().map(whole),
         }
     }
 
@@ -52,34 +195,167 @@ impl Directory {
             ));
         }
         let path = self.settings.base.join(path);
-        let mut scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = scripts.get(&path) {
+        let mut kept = self.kept();
+        if let Some(model) = kept.scripts.get(&path) {
             return Ok(Arc::clone(model));
         }
-        if scripts.len() >= MAX_SCRIPTS {
-            return Err(ModelError::fatal(format!(
-                "{MAX_SCRIPTS} scripts are in use; put the rules into fewer files"
-            )));
-        }
+        room(kept.scripts.len(), "scripts")?;
         let script = Script::from_path(&path).map_err(|error| ModelError::fatal(error.whole()))?;
         let model = Arc::new(ScriptModel::new(script));
-        scripts.insert(path, Arc::clone(&model));
+        kept.scripts.insert(path, Arc::clone(&model));
         Ok(model)
+    }
+
+    fn replay(&self, folder: &str) -> Result<Arc<ReplayModel>, ModelError> {
+        if folder.is_empty() {
+            return Err(ModelError::fatal(
+                "`replay:` needs the folder of a recording: `replay:recordings/one`",
+            ));
+        }
+        let folder = self.settings.base.join(folder);
+        let mut kept = self.kept();
+        if let Some(model) = kept.replays.get(&folder) {
+            return Ok(Arc::clone(model));
+        }
+        room(kept.replays.len(), "recordings")?;
+        let model = Arc::new(ReplayModel::open(&folder)?);
+        kept.replays.insert(folder, Arc::clone(&model));
+        Ok(model)
+    }
+
+    fn vendor_model(&self, vendor: &str, model: &str) -> Result<Arc<HttpModel>, ModelError> {
+        let whole = format!("{vendor}/{model}");
+        if let Some(kept) = self.kept().models.get(&whole) {
+            return Ok(Arc::clone(kept));
+        }
+        let found = Arc::new(self.make(vendor, model)?);
+        let mut kept = self.kept();
+        room(kept.models.len(), "models")?;
+        let found = kept.models.entry(whole).or_insert(found);
+        Ok(Arc::clone(found))
+    }
+
+    fn make(&self, vendor: &str, model: &str) -> Result<HttpModel, ModelError> {
+        let DirectorySettings {
+            providers,
+            environment,
+            ..
+        } = &self.settings;
+        let provider = vendor::provider(vendor, providers, environment)?;
+        let client = self.client.get_or_init(|| http::client(environment));
+        let facts = self.facts(&provider.name, model)?;
+        Ok(HttpModel {
+            name: format!("{}/{model}", provider.name),
+            model: model.to_owned(),
+            price: self.price((&provider.name, model), facts.free),
+            client: client.clone()?,
+            gate: self.governor.gate(&provider.name, model, provider.limits),
+            warm: provider.warm_cache.then(|| Arc::clone(&self.warm)),
+            learned: Arc::clone(&self.learned),
+            facts,
+            provider: Arc::new(provider),
+        })
+    }
+
+    fn facts(&self, provider: &str, model: &str) -> Result<ModelFacts, ModelError> {
+        let settings = self.model_settings(provider, model);
+        vendor::facts((provider, model), &self.settings.providers, &settings)
+    }
+
+    /// What configuration says about a model: its own entry, then the longest pattern that fits.
+    fn model_settings(&self, provider: &str, model: &str) -> ModelSettings {
+        let whole = format!("{provider}/{model}");
+        let entries = self.settings.models.iter();
+        let fits = entries.filter(|(pattern, _)| wildcard(pattern, &whole));
+        let best = fits.max_by_key(|(pattern, _)| (**pattern == whole, pattern.len()));
+        best.map(|(_, settings)| settings.clone())
+            .unwrap_or_default()
+    }
+
+    fn price(&self, (provider, model): (&str, &str), free: bool) -> Option<Price> {
+        let own = self.model_settings(provider, model).price;
+        let free = free.then_some(Price::FREE);
+        own.or(free)
+            .or_else(|| price::price(&format!("{provider}/{model}")))
+    }
+
+    /// The model, with its exchanges recorded if that is wanted.
+    fn recorded(&self, model: Arc<dyn Model>) -> Result<Arc<dyn Model>, ModelError> {
+        let Some(folder) = &self.settings.record else {
+            return Ok(model);
+        };
+        let recorder = self.recorder.get_or_init(|| {
+            let folder = self.settings.base.join(folder);
+            let recorder = Recorder::open(&folder, self.secrets());
+            recorder.map(Arc::new).map_err(|error| {
+                ModelError::fatal(format!("cannot record to {}: {error}", folder.display()))
+            })
+        });
+        Ok(Arc::new(RecordModel::new(model, recorder.clone()?)))
+    }
+
+    /// All keys that are known.
+    fn secrets(&self) -> Vec<Secret> {
+        let providers = self.settings.providers.values();
+        let configured = providers.flat_map(|settings| {
+            let headers = settings.headers.values().cloned();
+            settings.api_key.clone().into_iter().chain(headers)
+        });
+        let variables = vendor::vendors()
+            .iter()
+            .flat_map(|vendor| &vendor.key_variables);
+        let set = variables.filter_map(|variable| self.settings.environment.get(variable));
+        let set = set.map(|key| Secret::new(key));
+        configured.chain(set).collect()
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ModelDirectory for Directory {
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, ModelError> {
-        if name == OFFLINE_MODEL {
-            return Ok(Arc::clone(&self.offline) as Arc<dyn Model>);
+        if let Some(folder) = name.strip_prefix(REPLAY_PREFIX) {
+            return Ok(self.replay(folder)?);
         }
-        if let Some(path) = name.strip_prefix(SCRIPT_PREFIX) {
-            return Ok(self.script(path)?);
-        }
-        Err(ModelError::fatal(format!(
-            "there is no model {:?}: this build knows `offline` and `script:FILE`; other providers \
-             come with a later release",
-            cut(name, SHOWN_NAME_CHARS)
-        )))
+        let model: Arc<dyn Model> = if name == OFFLINE_MODEL {
+            Arc::clone(&self.offline) as _
+        } else if let Some(path) = name.strip_prefix(SCRIPT_PREFIX) {
+            self.script(path)?
+        } else {
+            match name.split_once('/') {
+                Some((vendor, model)) if !model.is_empty() => self.vendor_model(vendor, model)?,
+                Some(_) | None => return Err(no_vendor(name)),
+            }
+        };
+        self.recorded(model)
     }
+}
+
+fn room(kept: usize, what: &str) -> Result<(), ModelError> {
+    if kept < MAX_KEPT {
+        return Ok(());
+    }
+    Err(ModelError::fatal(format!(
+        "{MAX_KEPT} {what} are in use, and one more is too many"
+    )))
+}
+
+/// A name without a vendor: the vendor's default is offered if the name is a vendor's.
+fn no_vendor(name: &str) -> ModelError {
+    let shown = cut(name, SHOWN_NAME_CHARS);
+    let vendor = vendor::vendor(name.trim_end_matches('/'));
+    let example = vendor.and_then(|vendor| {
+        let model = vendor.default_model.as_ref()?;
+        Some(format!("{}/{model}", vendor.name))
+    });
+    let example = example.unwrap_or_else(|| "anthropic/claude-sonnet-4-5".to_owned());
+    ModelError::new(
+        Fault::BadRequest,
+        format!(
+            "there is no model {shown:?}: write vendor/model, for example `{example}`; or \
+             `offline`, `script:FILE`, `replay:FOLDER`"
+        ),
+    )
 }

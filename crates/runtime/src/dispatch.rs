@@ -6,13 +6,14 @@ use async_trait::async_trait;
 use serde_json::Value;
 use sortie_agent::{CallStatus, OpenCall, bound_result};
 use sortie_core::{
-    Approval, Arguments, Ask, Blob, BlobId, BlobReader, EffectId, Event, Fence, Reconciled,
-    Recovery, ResultStatus, RunSpec, Tool, ToolAnswer, ToolCall, ToolContext, ToolOutcome,
-    ToolReply, ToolResult, Touches,
+    Approval, Arguments, Ask, Blob, BlobId, BlobReader, EffectId, Event, Fence, ImageRef,
+    Reconciled, Recovery, ResultStatus, RunSpec, Tool, ToolAnswer, ToolCall, ToolContext,
+    ToolOutcome, ToolReply, ToolResult, Touches,
 };
 use sortie_policy::{CallQuestion, Decision, DefaultDeny, decide_call};
 use sortie_text::{cut_middle, text};
 
+use crate::past;
 use crate::runtime::Shared;
 use crate::spawner::RunSpawner;
 
@@ -52,7 +53,7 @@ pub(crate) struct Ready<'a> {
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) event: Event,
-    pub(crate) blob: Option<Blob>,
+    pub(crate) blobs: Vec<Blob>,
 }
 
 /// What recovery found out about a guarded call.
@@ -245,17 +246,24 @@ impl<'a> Dispatch<'a> {
                         call: call.id.clone(),
                         wait,
                     },
-                    blob: None,
+                    blobs: Vec::new(),
                 };
             }
             Ok(ToolOutcome::Answer(answer)) => (ResultStatus::Ok, answer),
             Err(failure) => (ResultStatus::Error, ToolAnswer::text(failure.0)),
         };
         let (words, whole) = bound_result(self.spec.lang, answer.text);
-        let blob = whole.map(|bytes| Blob {
-            id: BlobId::of(&bytes),
-            bytes,
-        });
+        let mut blobs: Vec<Blob> = whole.into_iter().map(blob_of).collect();
+        let full = blobs.first().map(|blob| blob.id.clone());
+        let mut images = Vec::with_capacity(answer.images.len());
+        for image in answer.images {
+            let blob = blob_of(image.bytes);
+            images.push(ImageRef {
+                media_type: image.media_type,
+                blob: blob.id.clone(),
+            });
+            blobs.push(blob);
+        }
         Finished {
             event: Event::ToolFinished {
                 result: ToolResult {
@@ -263,13 +271,14 @@ impl<'a> Dispatch<'a> {
                     provider_id: call.provider_id.clone(),
                     text: words,
                     status,
-                    full: blob.as_ref().map(|blob| blob.id.clone()),
+                    full,
+                    images,
                 },
                 elapsed_ms,
                 spawned: answer.spawned,
                 todos: answer.todos,
             },
-            blob,
+            blobs,
         }
     }
 
@@ -305,6 +314,7 @@ impl<'a> Dispatch<'a> {
         RunBlobs {
             shared: self.shared,
             fence: self.fence,
+            spec: self.spec,
         }
     }
 
@@ -351,7 +361,7 @@ impl Finished {
                 spawned: None,
                 todos: None,
             },
-            blob: None,
+            blobs: Vec::new(),
         }
     }
 }
@@ -364,17 +374,19 @@ fn not_run<'a>(call: &ToolCall, status: ResultStatus, words: &str) -> Prepared<'
 struct RunBlobs<'a> {
     shared: &'a Shared,
     fence: Fence,
+    spec: &'a RunSpec,
 }
 
 #[async_trait]
 impl BlobReader for RunBlobs<'_> {
     async fn read_blob(&self, id: &BlobId) -> Option<Vec<u8>> {
-        match self.shared.store.blob(self.fence.run, id).await {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                tracing::warn!(run = %self.fence.run, blob = %id, %error, "a blob could not be read");
-                None
-            }
-        }
+        past::blob(self.shared, self.fence.run, self.spec, id).await
+    }
+}
+
+fn blob_of(bytes: Vec<u8>) -> Blob {
+    Blob {
+        id: BlobId::of(&bytes),
+        bytes,
     }
 }

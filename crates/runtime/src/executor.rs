@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use sortie_agent::{ModelCall, OpenCall, RunState, Step};
+use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
-    AnswerPart, Asker, Block, CallId, Claimed, DeltaSink, Event, Fence, Finish, JournalEntry,
-    ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome, Park, Reason, RunId, RunSpec,
-    SharedMessage, StoreError, Summary, ToolCall, ToolSpec, WaitingOn,
+    AnswerPart, Asker, Blob, Block, CallId, Claimed, Event, Fence, Finish, ModelAnswer, ModelError,
+    ModelRequest, NotificationKind, Outcome, Park, Reason, RunSpec, StoreError, Summary, ToolCall,
+    ToolSpec, TurnOptions, WaitingOn,
 };
 use sortie_text::text;
 use tokio::sync::watch;
 
+use crate::ask::{Album, Asking};
 use crate::crash::{self, Point};
 use crate::dispatch::{Dispatch, Finished, Prepared, Ready, Settled};
 use crate::live::Signals;
+use crate::past::{self, Unreadable};
 use crate::pen::{Pen, PenError};
 use crate::runtime::Shared;
 
-/// How many runs back a continued history goes, at most.
-const MAX_CONTINUED_RUNS: usize = 32;
 /// How many calls of one answer run at once.
 const MAX_PARALLEL_CALLS: usize = 64;
 
@@ -44,7 +44,7 @@ pub(crate) async fn execute(
     signals: watch::Receiver<Signals>,
 ) -> Result<LetGo, PenError> {
     let fence = claimed.fence;
-    let state = match load(&shared, &claimed).await {
+    let state = match past::load(&shared, &claimed).await {
         Ok(state) => state,
         Err(Unreadable(what)) => return give_up(&shared, fence, &what).await,
     };
@@ -75,6 +75,7 @@ pub(crate) async fn execute(
         spec,
         fence,
         signals,
+        album: Album::default(),
     };
     executor.run(woken).await
 }
@@ -87,6 +88,7 @@ struct Executor {
     system: Arc<str>,
     tools: Arc<[ToolSpec]>,
     signals: watch::Receiver<Signals>,
+    album: Album,
 }
 
 /// What may come before the work under way is done.
@@ -157,6 +159,7 @@ impl Executor {
             let cancel = signals.cancel.as_ref().or_else(|| self.pen.cancel());
             match self.pen.state().next_step(now, cancel) {
                 Step::CallModel(call) => self.call_model(call).await?,
+                Step::Compact(compaction) => self.compact(*compaction).await?,
                 Step::CallTools(calls) => self.call_tools(&calls).await?,
                 Step::Wait(_children) => {
                     if self.park().await? {
@@ -171,32 +174,74 @@ impl Executor {
     }
 
     async fn call_model(&mut self, call: ModelCall) -> Result<(), PenError> {
-        let turn = call.turn;
-        let asked = {
-            let ask = ask(
-                Arc::clone(&self.shared),
-                self.request(call.turn, call.messages, call.with_tools),
-                call.delay_ms,
-            );
-            // Nothing is lost with a question: it is asked again.
-            self.interruptions(Duration::ZERO).race(ask).await
+        let (turn, model, delay_ms) = (call.turn, call.model.clone(), call.delay_ms);
+        let request = self.request(call).await;
+        let asking = Asking {
+            shared: Arc::clone(&self.shared),
+            fence: self.fence,
+            spec: Arc::clone(&self.spec),
+            head: self.pen.state().head(),
         };
+        // Nothing is lost with a question: it is asked again.
+        let asked = self
+            .interruptions(Duration::ZERO)
+            .race(asking.ask(request, delay_ms))
+            .await;
         crash::point(Point::AfterModelAnswer);
         self.pen.settle().await?;
-        let event = match asked {
-            Went::Interrupted => return Ok(()),
-            Went::Through(Ok(answer)) => answered(turn, answer),
-            Went::Through(Err(error)) => Event::ModelFailed {
-                message: error.message,
-                retryable: error.retryable,
-            },
-        };
-        self.pen.write(vec![event], Vec::new()).await?;
+        match asked {
+            Went::Interrupted => Ok(()),
+            Went::Through(Ok(answer)) => self.note_answer(turn, answer).await,
+            Went::Through(Err(error)) => self.note_failure(model, error).await,
+        }
+    }
+
+    async fn note_answer(&mut self, turn: u32, answer: ModelAnswer) -> Result<(), PenError> {
+        self.pen
+            .write(vec![answered(turn, answer)], Vec::new())
+            .await?;
         if self.pen.state().is_resting() {
             let words = self.pen.state().last_text().unwrap_or_default();
             self.notify(NotificationKind::Said { text: words });
         }
         Ok(())
+    }
+
+    async fn note_failure(&mut self, model: String, error: ModelError) -> Result<(), PenError> {
+        let event = Event::ModelFailed {
+            model,
+            fault: error.fault,
+            message: error.message.clone(),
+            shown: error.shown,
+        };
+        self.pen.write(vec![event], Vec::new()).await?;
+        // Nobody is asked again without saying so.
+        if let Step::CallModel(next) = self.pen.state().next_step(self.shared.clock.now(), None) {
+            self.notify(NotificationKind::Retrying {
+                error: error.message,
+                model: next.model,
+                delay_ms: next.delay_ms,
+                shown: error.shown,
+            });
+        }
+        Ok(())
+    }
+
+    async fn compact(&mut self, compaction: Compaction) -> Result<(), PenError> {
+        let Compaction { event, blobs } = compaction;
+        if let Event::Compacted {
+            chars_before,
+            chars_after,
+            ..
+        } = &event
+        {
+            self.notify(NotificationKind::Compacted {
+                chars_before: *chars_before,
+                chars_after: *chars_after,
+            });
+        }
+        let blobs = blobs.into_iter().map(Blob::from).collect();
+        self.pen.write(vec![event], blobs).await
     }
 
     async fn call_tools(&mut self, calls: &[OpenCall]) -> Result<(), PenError> {
@@ -309,7 +354,7 @@ impl Executor {
         let mut blobs = Vec::new();
         for finished in finished {
             events.push(finished.event);
-            blobs.extend(finished.blob);
+            blobs.extend(finished.blobs);
         }
         self.pen.write(events, blobs).await?;
         let state = self.pen.state();
@@ -376,25 +421,36 @@ impl Executor {
         }
     }
 
-    fn request(&self, turn: u32, messages: Vec<SharedMessage>, with_tools: bool) -> ModelRequest {
+    async fn request(&mut self, call: ModelCall) -> ModelRequest {
+        let images = self
+            .album
+            .of(&self.shared, self.fence.run, &self.spec, &call.messages)
+            .await;
         ModelRequest {
             asker: Asker {
                 run: self.fence.run,
+                root: self.spec.root,
                 agent: self.spec.agent.name.clone(),
                 label: self.spec.label.clone(),
                 task: self.spec.task.clone(),
                 depth: self.spec.depth,
-                turn,
+                turn: call.turn,
             },
-            model: self.spec.model.clone(),
+            model: call.model,
             system: Arc::clone(&self.system),
-            tools: if with_tools {
+            tools: if call.with_tools {
                 Arc::clone(&self.tools)
             } else {
                 Arc::default()
             },
-            messages,
-            thinking: self.spec.thinking.clone(),
+            messages: call.messages,
+            images,
+            options: TurnOptions {
+                thinking: self.spec.thinking.clone(),
+                sampling: self.spec.sampling,
+                schema: self.spec.result_schema.clone(),
+                has_fallback: call.has_fallback,
+            },
         }
     }
 
@@ -408,33 +464,6 @@ impl Executor {
     fn notify(&self, kind: NotificationKind) {
         self.shared
             .notify(self.fence.run, &self.spec, self.pen.state().head(), kind);
-    }
-}
-
-async fn ask(
-    shared: Arc<Shared>,
-    request: ModelRequest,
-    delay_ms: u64,
-) -> Result<ModelAnswer, ModelError> {
-    if delay_ms > 0 {
-        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
-    }
-    let model = shared.models.find(&request.model)?;
-    let deltas = Deltas {
-        shared: &shared,
-        run: request.asker.run,
-    };
-    model.turn(request, &deltas).await
-}
-
-struct Deltas<'a> {
-    shared: &'a Shared,
-    run: RunId,
-}
-
-impl DeltaSink for Deltas<'_> {
-    fn text(&self, delta: &str) {
-        self.shared.delta(self.run, delta);
     }
 }
 
@@ -472,63 +501,7 @@ fn answered(turn: u32, answer: ModelAnswer) -> Event {
         stop: answer.stop,
         usage: answer.usage,
         model: answer.model,
-    }
-}
-
-/// A journal that cannot be gone on with.
-struct Unreadable(String);
-
-async fn load(shared: &Shared, claimed: &Claimed) -> Result<RunState, Unreadable> {
-    let entries = claimed
-        .entries
-        .as_ref()
-        .map_err(|what| Unreadable(what.clone()))?;
-    let earlier = earlier_history(shared, entries).await?;
-    RunState::fold(&earlier, entries).map_err(|error| Unreadable(error.to_string()))
-}
-
-/// The history of the runs that this one continues, oldest first.
-async fn earlier_history(
-    shared: &Shared,
-    entries: &[JournalEntry],
-) -> Result<Vec<SharedMessage>, Unreadable> {
-    let mut chain = Vec::new();
-    let mut next = continued(entries);
-    while let Some(run) = next {
-        if chain.len() == MAX_CONTINUED_RUNS {
-            return Err(Unreadable(format!(
-                "it continues more than {MAX_CONTINUED_RUNS} runs"
-            )));
-        }
-        let entries = shared
-            .store
-            .read(run, sortie_core::Seq(0))
-            .await
-            .map_err(|error| Unreadable(error.to_string()))?;
-        next = continued(&entries);
-        chain.push(entries);
-    }
-    let mut history = Vec::new();
-    for entries in chain.iter().rev() {
-        let state =
-            RunState::fold(&history, entries).map_err(|error| Unreadable(error.to_string()))?;
-        history = state.messages().to_vec();
-    }
-    Ok(history)
-}
-
-fn continued(entries: &[JournalEntry]) -> Option<RunId> {
-    match &entries.first()?.event {
-        Event::Admitted { spec } => spec.continues,
-        Event::Updated { .. }
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Intended { .. }
-        | Event::Delegated { .. }
-        | Event::ToolFinished { .. }
-        | Event::Finished { .. } => None,
+        held_ms: answer.held_ms,
     }
 }
 

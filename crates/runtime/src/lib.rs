@@ -9,12 +9,15 @@
 
 mod agents;
 mod announce;
+mod ask;
 mod clock;
 pub mod crash;
 mod dispatch;
 mod executor;
+mod fork;
 mod live;
 mod log;
+mod past;
 mod pen;
 mod runtime;
 mod scheduler;
@@ -26,10 +29,12 @@ mod toolbox;
 
 pub use agents::Agents;
 pub use clock::ProcessClock;
+pub use fork::Fork;
 pub use log::ToolCallLog;
 pub use runtime::{NewRun, NobodyToAsk, Parts, Runtime, RuntimeError};
-pub use settings::{Lanes, RunDefaults, Settings};
+pub use settings::{AgentSettings, Lanes, ModelDefaults, RunDefaults, Settings};
 pub use sinks::{FileSink, Sink, SinkError};
+pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
 pub use toolbox::{Toolbox, ToolboxError};

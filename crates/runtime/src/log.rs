@@ -89,6 +89,7 @@ pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
             Event::Updated { .. }
             | Event::Claimed { .. }
             | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
             | Event::Intended { .. }
             | Event::Delegated { .. }
             | Event::Finished { .. } => {}

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use sortie_agent::{TranscriptLine, transcript};
 use sortie_core::{
     Admission, Admit, Approval, Approver, Ask, Budget, CancelReport, Cancellation, CancelledBy,
     Clock, Delivery, EndReport, InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory,
     Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope, RunId,
-    RunRecord, RunSpec, Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store, StoreError,
-    StoreResult, Timestamp, Tool, Unblock, Update, VerifyReport,
+    RunRecord, RunSpec, Sampling, Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store,
+    StoreError, StoreResult, Timestamp, Tool, Unblock, Update, UsageLine, VerifyReport,
 };
 use sortie_text::t;
 use tokio::sync::{Notify, broadcast};
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agents;
 use crate::clock::ProcessClock;
+use crate::fork::{self, Fork};
 use crate::live::Live;
 use crate::log::{ToolCallLog, tool_calls};
 use crate::scheduler;
@@ -102,8 +104,14 @@ pub struct NewRun {
     pub model: Option<String>,
     /// The model if the agent wants none in particular.
     pub default_model: String,
+    /// Models to ask in turn when the one before cannot answer; `None` is the configured chain.
+    pub fallbacks: Option<Vec<String>>,
     /// How hard to think.
     pub thinking: Option<String>,
+    /// How freely the model chooses its words, and how many.
+    pub sampling: Sampling,
+    /// The JSON schema that the result has to fit.
+    pub result_schema: Option<Value>,
     /// The folder it works in.
     pub workspace: PathBuf,
     /// Its language.
@@ -136,7 +144,10 @@ impl NewRun {
             label: None,
             model: None,
             default_model: model.to_owned(),
+            fallbacks: None,
             thinking: None,
+            sampling: Sampling::default(),
+            result_schema: None,
             workspace: workspace.into(),
             lang: Lang::En,
             lane: Lane::Main,
@@ -286,6 +297,16 @@ impl Runtime {
         }
     }
 
+    /// Admits a run that branches off another after one of its entries, and goes on from there with
+    /// another model or another right to change things. What the other did stays done.
+    pub async fn fork(&self, fork: Fork) -> Result<RunId, RuntimeError> {
+        let entries = self.events(fork.point.run, Seq(0)).await?;
+        let spec = fork::spec_of(fork, &entries, self.shared.clock.new_run_id())
+            .map_err(RuntimeError::Refused)?;
+        let run = spec.root;
+        self.register(run, spec).await
+    }
+
     /// Waits until a run has ended.
     pub async fn execute(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
         let mut notifications = self.subscribe();
@@ -365,6 +386,11 @@ impl Runtime {
     /// How many runs have started and not ended.
     pub async fn count(&self) -> Result<u64, RuntimeError> {
         Ok(self.stats(ListFilter::default()).await?.running)
+    }
+
+    /// What runs used, by session, agent and model.
+    pub async fn usage(&self, filter: ListFilter) -> Result<Vec<UsageLine>, RuntimeError> {
+        Ok(self.shared.store.usage(filter).await?)
     }
 
     /// How many runs are in which state.

@@ -1,8 +1,9 @@
 //! What an operator can set, with the defaults of the product.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use sortie_core::{AdmissionCaps, Lane, LaneLimit, Lang};
+use sortie_core::{AdmissionCaps, Cleanup, Lane, LaneLimit, Lang, Sampling, ToolNarrowing};
 
 /// What an operator can set.
 #[derive(Clone, Debug)]
@@ -19,6 +20,18 @@ pub struct Settings {
     pub small_model: Option<String>,
     /// The model for agents that plan.
     pub plan_model: Option<String>,
+    /// The model of children whose agent wants none in particular, else their parent's.
+    pub child_model: Option<String>,
+    /// What holds for every model, unless something nearer says otherwise.
+    pub every_model: ModelDefaults,
+    /// What holds for single models, by name.
+    pub models: BTreeMap<String, ModelDefaults>,
+    /// What an operator set for single agents, by their names in small letters.
+    pub agents: BTreeMap<String, AgentSettings>,
+    /// What happens to the transcripts of children whose caller says nothing.
+    pub default_cleanup: Cleanup,
+    /// Tools that no child gets.
+    pub denied_tools: Vec<String>,
     /// The limits of main runs.
     pub main: RunDefaults,
     /// The limits of children.
@@ -43,6 +56,32 @@ pub struct Settings {
     pub owner: String,
     /// The language of sentences that belong to no run.
     pub lang: Lang,
+}
+
+/// How a model is asked, unless somebody nearer says otherwise.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelDefaults {
+    /// Models to ask in turn when it cannot answer.
+    pub fallbacks: Option<Vec<String>>,
+    /// How hard to think.
+    pub thinking: Option<String>,
+    /// How freely to choose words, and how many.
+    pub sampling: Sampling,
+}
+
+/// What an operator set for an agent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AgentSettings {
+    /// Its model, where its definition names none; `inherit` is its parent's.
+    pub model: Option<String>,
+    /// How its model is asked.
+    pub asking: ModelDefaults,
+    /// Its iteration cap.
+    pub max_iterations: Option<u32>,
+    /// Its running time; zero is unlimited.
+    pub timeout: Option<Duration>,
+    /// What its tools are narrowed to.
+    pub tools: ToolNarrowing,
 }
 
 /// How many runs may run at once.
@@ -101,6 +140,12 @@ impl Default for Settings {
             allowed_agents: vec!["*".to_owned()],
             small_model: None,
             plan_model: None,
+            child_model: None,
+            every_model: ModelDefaults::default(),
+            models: BTreeMap::new(),
+            agents: BTreeMap::new(),
+            default_cleanup: Cleanup::Keep,
+            denied_tools: Vec::new(),
             main: RunDefaults {
                 max_iterations: 50,
                 timeout: None,
@@ -125,7 +170,33 @@ impl Default for Settings {
     }
 }
 
+/// What holds for an agent that nobody set anything for.
+static NOTHING_SET: AgentSettings = AgentSettings {
+    model: None,
+    asking: ModelDefaults {
+        fallbacks: None,
+        thinking: None,
+        sampling: Sampling {
+            temperature: None,
+            max_tokens: None,
+        },
+    },
+    max_iterations: None,
+    timeout: None,
+    tools: ToolNarrowing {
+        allow: None,
+        deny: Vec::new(),
+    },
+};
+
 impl Settings {
+    /// What was set for an agent.
+    pub(crate) fn agent(&self, name: &str) -> &AgentSettings {
+        self.agents
+            .get(&name.to_lowercase())
+            .unwrap_or(&NOTHING_SET)
+    }
+
     /// Lets this many children run at once, in the lane, of one parent and of one tree.
     #[must_use]
     pub fn with_max_concurrent(mut self, max: u32) -> Self {

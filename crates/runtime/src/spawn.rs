@@ -2,25 +2,29 @@
 //! it or not. Nothing is written before the decision.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_core::{
     AgentDefinition, Announce, Cleanup, EdgeMode, LABEL_CHARS, Lane, Lang, Limits, ModelChoice,
-    ParentLink, Priority, RunId, RunSpec, SpawnRequest, ToolNarrowing, Touches,
+    ParentLink, Priority, RunId, RunSpec, Sampling, SpawnRequest, ToolNarrowing, Touches,
 };
 use sortie_policy::{DefaultDeny, Denial, GrantQuestion, ToolFacts, grant, matches};
 use sortie_text::{first_chars, one_line, t, text};
 
 use crate::runtime::{NewRun, Shared};
-use crate::settings::RunDefaults;
+use crate::settings::{AgentSettings, ModelDefaults, RunDefaults};
 
 /// The longest task a run can be given. A model that writes more has pasted something into it.
 const MAX_TASK_CHARS: usize = 200_000;
 /// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
 const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
 /// What names of models begin with that are files of the operator's.
-const MODEL_IN_A_FILE: &str = "script:";
+const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
+/// The name of a model that means the parent's.
+const INHERIT: &str = "inherit";
 /// The agent of a spawn that names none.
 const DEFAULT_CHILD_AGENT: &str = "general";
 
@@ -57,8 +61,11 @@ impl Shared {
             Lane::Main => DefaultDeny::Root,
             Lane::Subagent => DefaultDeny::Leaf,
         };
-        let tools = self.granted(lang, &agent, None, default_deny, &ToolNarrowing::default())?;
-        let model = self.model_for(&agent, new.model.as_deref(), &new.default_model);
+        let settings = self.settings.agent(&agent.name);
+        let tools = self.granted(lang, &agent, None, default_deny, &settings.tools)?;
+        let model = self.model_for(&agent, new.model.as_deref(), None, &new.default_model);
+        let asking = self.asking(settings, &model);
+        let schema = checked_schema(lang, new.result_schema)?;
         Ok(RunSpec {
             session: new.session,
             parent: None,
@@ -70,20 +77,24 @@ impl Shared {
             limits: limits_of(
                 defaults,
                 &agent,
-                new.max_iterations,
-                new.timeout.map(millis),
+                new.max_iterations.or(settings.max_iterations),
+                new.timeout.or(settings.timeout).map(millis),
                 new.budget,
             ),
-            agent: self.prepared(agent, &tools, lang, &new.workspace),
+            agent: self.prepared(agent, &tools, lang, &new.workspace, schema.as_deref()),
             task: checked_task(lang, new.task)?,
+            fallbacks: chain(&model, new.fallbacks.or(asking.fallbacks)),
             model,
-            thinking: new.thinking,
+            thinking: new.thinking.or(asking.thinking),
+            sampling: new.sampling.or(asking.sampling),
+            result_schema: schema,
             workspace: new.workspace,
             lang,
             announce: Announce::Steer,
             cleanup: Cleanup::Keep,
             tools,
             continues: new.continues,
+            fork: None,
             report_to: new.report_to,
             approved: new.approved,
             caps: self.settings.caps,
@@ -103,7 +114,9 @@ impl Shared {
             return Err(SpawnRefused(text(lang, "spawn-disabled", &[])));
         }
         if let Some(model) = &request.model
-            && model.starts_with(MODEL_IN_A_FILE)
+            && MODELS_IN_FILES
+                .iter()
+                .any(|prefix| model.starts_with(prefix))
             && *model != parent.model
         {
             // A run's words must not open files, and errors about them must not show any.
@@ -117,13 +130,22 @@ impl Shared {
         let agent = self.child_agent(lang, name)?.clone();
         let depth = parent.depth + 1;
         let default_deny = DefaultDeny::at(depth, parent.caps.max_depth);
+        let settings = self.settings.agent(&agent.name);
         let tools = self.granted(
             lang,
             &agent,
             Some(&parent.tools),
             default_deny,
-            &request.tools,
+            &narrower(&request.tools, &settings.tools, &self.settings.denied_tools),
         )?;
+        let model = self.model_for(
+            &agent,
+            request.model.as_deref(),
+            self.settings.child_model.as_deref(),
+            &parent.model,
+        );
+        let asking = self.asking(settings, &model);
+        let schema = checked_schema(lang, request.result_schema)?;
         Ok(RunSpec {
             session: parent.session.clone(),
             parent: Some(ParentLink {
@@ -139,16 +161,23 @@ impl Shared {
             limits: limits_of(
                 &self.settings.child,
                 &agent,
-                None,
+                settings.max_iterations,
                 request
                     .timeout_seconds
-                    .map(|seconds| seconds.saturating_mul(1000)),
+                    .map(|seconds| seconds.saturating_mul(1000))
+                    .or(settings.timeout.map(millis)),
                 request.budget.within(parent.limits.budget),
             ),
-            model: self.model_for(&agent, request.model.as_deref(), &parent.model),
-            agent: self.prepared(agent, &tools, lang, &parent.workspace),
+            agent: self.prepared(agent, &tools, lang, &parent.workspace, schema.as_deref()),
             task: checked_task(lang, request.task)?,
-            thinking: request.thinking.or_else(|| parent.thinking.clone()),
+            fallbacks: chain(&model, asking.fallbacks),
+            model,
+            thinking: request
+                .thinking
+                .or(asking.thinking)
+                .or_else(|| parent.thinking.clone()),
+            sampling: asking.sampling,
+            result_schema: schema,
             workspace: parent.workspace.clone(),
             lang,
             // Who waits for a result cannot be kept from hearing it.
@@ -156,9 +185,10 @@ impl Shared {
                 EdgeMode::Blocking => Announce::Steer,
                 EdgeMode::Background => request.announce.unwrap_or(Announce::Steer),
             },
-            cleanup: request.cleanup.unwrap_or(Cleanup::Keep),
+            cleanup: request.cleanup.unwrap_or(self.settings.default_cleanup),
             tools,
             continues,
+            fork: None,
             report_to: Vec::new(),
             approved: parent.approved,
             caps: parent.caps,
@@ -229,14 +259,51 @@ impl Shared {
         .map_err(|denial| SpawnRefused(nothing_left(lang, agent, &denial)))
     }
 
-    fn model_for(&self, agent: &AgentDefinition, asked: Option<&str>, parent: &str) -> String {
-        let own = match &agent.model {
-            ModelChoice::Inherit => None,
-            ModelChoice::Small => self.settings.small_model.as_deref(),
-            ModelChoice::Plan => self.settings.plan_model.as_deref(),
-            ModelChoice::Named(name) => Some(name.as_str()),
+    /// The call's wish, then the definition's, then what was set for the agent, then its kind's,
+    /// then that of all children, then the parent's.
+    fn model_for(
+        &self,
+        agent: &AgentDefinition,
+        asked: Option<&str>,
+        of_children: Option<&str>,
+        parent: &str,
+    ) -> String {
+        let set = self.settings.agent(&agent.name).model.as_deref();
+        let own = match (&agent.model, set) {
+            (ModelChoice::Named(name), _) => Some(name.as_str()),
+            (ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan, Some(INHERIT)) => {
+                Some(parent)
+            }
+            (ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan, Some(set)) => Some(set),
+            (ModelChoice::Inherit, None) => None,
+            (ModelChoice::Small, None) => self.settings.small_model.as_deref(),
+            (ModelChoice::Plan, None) => self.settings.plan_model.as_deref(),
         };
-        asked.or(own).unwrap_or(parent).to_owned()
+        asked
+            .filter(|asked| *asked != INHERIT)
+            .or(own)
+            .or(of_children)
+            .unwrap_or(parent)
+            .to_owned()
+    }
+
+    /// How a model is asked: what was set for the agent, for the model, for all models.
+    fn asking(&self, agent: &AgentSettings, model: &str) -> ModelDefaults {
+        let of_model = self.settings.models.get(model);
+        let of_all = &self.settings.every_model;
+        let nearest = [Some(&agent.asking), of_model, Some(of_all)];
+        let mut nearest = nearest.into_iter().flatten();
+        nearest.clone().fold(
+            ModelDefaults {
+                fallbacks: nearest.clone().find_map(|asking| asking.fallbacks.clone()),
+                thinking: nearest.find_map(|asking| asking.thinking.clone()),
+                sampling: Sampling::default(),
+            },
+            |asking, further| ModelDefaults {
+                sampling: asking.sampling.or(further.sampling),
+                ..asking
+            },
+        )
     }
 
     fn prepared(
@@ -245,6 +312,7 @@ impl Shared {
         tools: &[String],
         lang: Lang,
         workspace: &Path,
+        schema: Option<&Value>,
     ) -> AgentDefinition {
         let may_delegate = tools
             .iter()
@@ -259,6 +327,12 @@ impl Shared {
                 agents: &allowed,
             },
         );
+        if let Some(schema) = schema {
+            agent.prompt.push_str("\n\n");
+            agent
+                .prompt
+                .push_str(&t!(lang, "prompt-schema", schema = schema.to_string()));
+        }
         agent
     }
 }
@@ -282,6 +356,45 @@ fn limits_of(
         timeout_ms,
         exec_timeout_ms: millis(defaults.exec_timeout),
         budget,
+    }
+}
+
+/// The models to ask in turn, without the first one.
+fn chain(model: &str, fallbacks: Option<Vec<String>>) -> Vec<String> {
+    let mut fallbacks = fallbacks.unwrap_or_default();
+    fallbacks.retain(|other| other != model);
+    fallbacks
+}
+
+/// What a caller and an operator leave of a child's tools: both can only narrow.
+fn narrower(call: &ToolNarrowing, agent: &ToolNarrowing, denied: &[String]) -> ToolNarrowing {
+    let allow = match (&call.allow, &agent.allow) {
+        (Some(call), Some(agent)) => Some(
+            call.iter()
+                .filter(|name| agent.iter().any(|pattern| matches(pattern, name)))
+                .cloned()
+                .collect(),
+        ),
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (None, None) => None,
+    };
+    ToolNarrowing {
+        allow,
+        deny: [&call.deny, &agent.deny, denied].concat(),
+    }
+}
+
+fn checked_schema(lang: Lang, schema: Option<Value>) -> Result<Option<Arc<Value>>, SpawnRefused> {
+    let Some(schema) = schema else {
+        return Ok(None);
+    };
+    match jsonschema::validator_for(&schema) {
+        Ok(_) => Ok(Some(Arc::new(schema))),
+        Err(error) => Err(SpawnRefused(t!(
+            lang,
+            "spawn-bad-schema",
+            problem = one_line(first_chars(&error.to_string(), 4 * LABEL_CHARS))
+        ))),
     }
 }
 

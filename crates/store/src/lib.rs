@@ -27,7 +27,7 @@ use std::path::Path;
 
 use sortie_core::{
     BlobId, JournalEntry, ListFilter, RunId, RunRecord, Seq, Stats, StoreError, StoreResult,
-    VerifyReport,
+    UsageLine, VerifyReport,
 };
 
 use crate::execute::Inline;
@@ -121,6 +121,11 @@ impl ReadStore {
     /// How many runs are in which state.
     pub async fn stats(&self, filter: ListFilter) -> StoreResult<Stats> {
         queries::stats(&self.readers, filter).await
+    }
+
+    /// What runs used, by session, agent and model.
+    pub async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
+        queries::usage(&self.readers, filter).await
     }
 
     /// The journal after `after`, checked against its hash chain.

@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 use sortie_core::{
     Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
-    Claimed, Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, InboxItem,
-    Journal, JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry,
-    RunId, RunRecord, Seq, Settlement, Stats, StoreError, StoreResult, Timestamp, Unblock, Update,
-    VerifyReport,
+    Claimed, Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, Hold,
+    InboxItem, Journal, JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover,
+    RecoverReport, Registry, RunId, RunRecord, Seq, Settlement, Stats, StoreError, StoreResult,
+    Timestamp, Unblock, Update, UsageLine, VerifyReport,
 };
 
 use crate::SqlStore;
@@ -122,6 +122,10 @@ impl<E: Execute> Registry for SqlStore<E> {
         queries::stats(&self.execute, filter).await
     }
 
+    async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
+        queries::usage(&self.execute, filter).await
+    }
+
     async fn next_due(&self) -> StoreResult<Option<Timestamp>> {
         self.execute
             .read("find out what is due", read::next_due)
@@ -177,6 +181,14 @@ impl<E: Execute> Journal for SqlStore<E> {
         self.execute
             .write("renew claims", move |connection| {
                 claim::heartbeat(connection, &beat)
+            })
+            .await
+    }
+
+    async fn hold(&self, hold: Hold) -> StoreResult<()> {
+        self.execute
+            .write("note that a task waits", move |connection| {
+                append::hold(connection, &hold)
             })
             .await
     }

@@ -1,7 +1,8 @@
 //! The queries, with the words for their failures; the same for every kind of store.
 
 use sortie_core::{
-    BlobId, JournalEntry, ListFilter, RunId, RunRecord, Seq, Stats, StoreResult, VerifyReport,
+    BlobId, JournalEntry, ListFilter, RunId, RunRecord, Seq, Stats, StoreResult, UsageLine,
+    VerifyReport,
 };
 
 use crate::chain;
@@ -35,6 +36,14 @@ pub(crate) async fn stats(source: &impl Query, filter: ListFilter) -> StoreResul
     source
         .read("count tasks", move |connection| {
             read::stats(connection, &filter)
+        })
+        .await
+}
+
+pub(crate) async fn usage(source: &impl Query, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
+    source
+        .read("add up usage", move |connection| {
+            read::usage(connection, &filter)
         })
         .await
 }

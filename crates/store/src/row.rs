@@ -144,9 +144,10 @@ pub(crate) const RECORD_COLUMNS: &str = "run_id, root_id, parent_id, mode, sessi
      delivery_error, created_at, started_at, ended_at, timeout_ms, cleanup, cleaned_at, \
      archived_at, head_seq, deaths, cancel IS NOT NULL AS cancel_requested, model, waiting_on, \
      progress, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
-     cost_usd, last_text";
+     cost_usd, last_text, wait_position, children_input_tokens, children_output_tokens, \
+     children_cache_read_tokens, children_cache_write_tokens, children_cost_usd";
 
-/// Reads a record, without its place in the queue; the phase tells whether it has one.
+/// Reads a record, without its place in the queue for a slot; the phase tells whether it has one.
 pub(crate) fn record(row: &Row<'_>) -> Done<(RunRecord, Phase)> {
     let record = RunRecord {
         run_id: word(row, "run_id")?,
@@ -167,10 +168,11 @@ pub(crate) fn record(row: &Row<'_>) -> Done<(RunRecord, Phase)> {
             waiting_on: optional_word(row, "waiting_on")?,
             progress: row.get("progress")?,
             tool_calls: row.get("tool_calls")?,
-            usage: usage(row)?,
+            usage: usage(row, "")?,
             model: row.get("model")?,
             last_text: row.get("last_text")?,
         },
+        children_usage: usage(row, "children_")?,
         outcome: optional_json(row, "outcome")?,
         delivery: word(row, "delivery")?,
         delivery_error: row.get("delivery_error")?,
@@ -181,7 +183,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<(RunRecord, Phase)> {
         cleanup: word(row, "cleanup")?,
         cleaned_at: moment(row, "cleaned_at")?,
         archived_at: moment(row, "archived_at")?,
-        queue_position: None,
+        queue_position: row.get("wait_position")?,
         head: Seq(row.get("head_seq")?),
         crashes: row.get("deaths")?,
         cancel_requested: row.get("cancel_requested")?,
@@ -215,7 +217,7 @@ pub(crate) struct RunRow {
     task: String,
     started_at: Option<Timestamp>,
     tool_calls: u32,
-    usage: Usage,
+    pub(crate) usage: Usage,
 }
 
 impl RunRow {
@@ -299,7 +301,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         task: row.get("task")?,
         started_at: moment(row, "started_at")?,
         tool_calls: row.get("tool_calls")?,
-        usage: usage(row)?,
+        usage: usage(row, "")?,
     })
 }
 
@@ -346,13 +348,41 @@ pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
     Ok(())
 }
 
-fn usage(row: &Row<'_>) -> Done<Usage> {
+/// Adds what a run used to what an ancestor's descendants used.
+pub(crate) fn add_usage(connection: &Connection, ancestor: &str, used: Usage) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE runs SET
+             children_input_tokens = COALESCE(children_input_tokens + ?2, ?2, children_input_tokens),
+             children_output_tokens
+                 = COALESCE(children_output_tokens + ?3, ?3, children_output_tokens),
+             children_cache_read_tokens
+                 = COALESCE(children_cache_read_tokens + ?4, ?4, children_cache_read_tokens),
+             children_cache_write_tokens
+                 = COALESCE(children_cache_write_tokens + ?5, ?5, children_cache_write_tokens),
+             children_cost_usd = COALESCE(children_cost_usd + ?6, ?6, children_cost_usd)
+         WHERE run_id = ?1",
+        params![
+            ancestor,
+            used.input_tokens.map(whole),
+            used.output_tokens.map(whole),
+            used.cache_read_tokens.map(whole),
+            used.cache_write_tokens.map(whole),
+            used.cost_usd,
+        ],
+    )?;
+    Ok(())
+}
+
+/// Reads usage from columns that begin with `prefix`.
+pub(crate) fn usage(row: &Row<'_>, prefix: &str) -> Done<Usage> {
+    let tokens = |name: &str| natural(row, &format!("{prefix}{name}"));
     Ok(Usage {
-        input_tokens: natural(row, "input_tokens")?,
-        output_tokens: natural(row, "output_tokens")?,
-        cache_read_tokens: natural(row, "cache_read_tokens")?,
-        cache_write_tokens: natural(row, "cache_write_tokens")?,
-        cost_usd: row.get("cost_usd")?,
+        input_tokens: tokens("input_tokens")?,
+        output_tokens: tokens("output_tokens")?,
+        cache_read_tokens: tokens("cache_read_tokens")?,
+        cache_write_tokens: tokens("cache_write_tokens")?,
+        cost_usd: row.get(format!("{prefix}cost_usd").as_str())?,
     })
 }
 

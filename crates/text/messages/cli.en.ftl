@@ -10,6 +10,14 @@ progress-failed = [{ $agent }] { $label } - failed: { $why } ({ $work })
 progress-timeout = [{ $agent }] { $label } - timeout ({ $work })
 progress-cancelled = [{ $agent }] { $label } - cancelled ({ $work })
 # $seconds comes written out.
+progress-held =
+    { $seconds ->
+        [0] waits for the provider's rate limit, place { $position }
+       *[other] waits for the provider's rate limit, place { $position }, about { $seconds } s
+    }
+progress-place = rate limit, place { $position }
+progress-retrying = { $error }; asking { $model }
+progress-compacted = history shortened from { $before } to { $after } characters
 progress-work =
     { $tools ->
         [one] { $tools } tool, { $seconds }s
@@ -145,7 +153,7 @@ error-line = error: { $message }
 error-cause = {"  "}because: { $cause }
 error-hint = {"  "}hint: { $hint }
 error-model = The model cannot be used: { $message }
-hint-model = Use --model offline, or --model script:FILE with a scenario file.
+hint-model = `sortie models list` shows what can be used; `sortie demo` needs no model.
 error-no-agent = There is no agent '{ $name }'.
 hint-no-agent = Known agents: { $known }.
 error-short-id = '{ $id }' is too short for an id; at least { $min } characters are needed.
@@ -218,3 +226,61 @@ doctor-model-ok = { $name } is ready
 doctor-git = git
 doctor-git-todo = Install git, so that agents can look at the history of a project.
 doctor-language = language
+
+# Models and configuration.
+model-found = Using { $model } ({ $origin }); choose another with --model or `sortie config set model`.
+models-server = A server answers at { $address }: { $models }
+model-answered = { $model } answered "{ $words }" in { $ms } ms ({ $tokens } tokens)
+key-set = set
+key-not-needed = not needed
+key-missing = missing: { $variable }
+column-key = Key
+column-value = Value
+column-origin = Set by
+column-vendor = Vendor
+column-wire = Wire
+column-key-state = API key
+column-default-model = Default model
+column-address = Address
+column-session = Session
+column-tasks = Tasks
+column-input = Input
+column-cached = From cache
+column-output = Output
+column-cost = Cost (estimated)
+usage-total = all
+config-warning = Configuration: { $warning }
+config-set = { $key } is set in { $path }.
+config-unset = { $key } was removed from { $path }.
+config-not-set = { $key } was not set in { $path }.
+config-user-file = user file
+config-project-file = project file
+config-trust-file = trusted folders
+config-none = none
+trust-yes = trusted
+trust-no = not trusted: it can only narrow; `sortie trust` changes that
+trust-given = { $path } is trusted: its sortie.toml may set everything. `sortie trust --revoke` takes it back.
+trust-revoked = { $path } is no longer trusted.
+trust-not-there = { $path } was not trusted.
+trust-still = It is still trusted as a part of { $path }; revoke that folder.
+trust-empty = No folder is trusted.
+replay-identical =
+    { $runs ->
+        [one] Replayed { $runs } task, { $events } events: the same journal to the byte (sha256 { $digest }).
+       *[other] Replayed { $runs } tasks, { $events } events: the same journals to the byte (sha256 { $digest }).
+    }
+replay-forked = Task { $id } goes on from event { $at } of { $from }.
+error-config = The configuration cannot be used: { $problem }
+hint-config = `sortie config schema` has every key; docs/config.md explains them.
+error-no-model = No model is configured, no key is set, and no local server answers.
+hint-no-model =
+    Three ways to get going:
+      1. a key:            export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, GEMINI_API_KEY, DEEPSEEK_API_KEY, …)
+      2. a local model:    ollama pull qwen3 && ollama serve
+      3. any other server: sortie run --model openai-compatible/NAME -c providers.openai-compatible.base_url=http://…/v1 "…"
+    To see Sortie work without any model: sortie demo
+error-no-answer = { $model } did not answer within { $seconds } s.
+error-schema = { $path } is not a usable JSON schema: { $problem }
+error-nothing-to-replay = The journal of { $id } has been removed, so it cannot be run again.
+error-replay = Task { $id } comes out differently at event { $seq }. Journal: { $recorded } Replayed: { $replayed }
+doctor-config-todo = Correct the files named, or run `sortie config show` to see what holds.

@@ -10,6 +10,14 @@ progress-failed = [{ $agent }] { $label } - 失败：{ $why }（{ $work }）
 progress-timeout = [{ $agent }] { $label } - 超时（{ $work }）
 progress-cancelled = [{ $agent }] { $label } - 已取消（{ $work }）
 # $seconds 已经写好。
+progress-held =
+    { $seconds ->
+        [0] 等待提供方的速率限制，第 { $position } 位
+       *[other] 等待提供方的速率限制，第 { $position } 位，约 { $seconds } 秒
+    }
+progress-place = 速率限制，第 { $position } 位
+progress-retrying = { $error }；改问 { $model }
+progress-compacted = 历史已从 { $before } 个字符缩短到 { $after } 个字符
 progress-work = { $tools } 次工具调用，{ $seconds } 秒
 progress-waiting = [{ $agent }] 正在等待 { $count } 个子 Agent：{ $list }
 
@@ -121,7 +129,7 @@ error-line = 错误：{ $message }
 error-cause = {"  "}原因：{ $cause }
 error-hint = {"  "}提示：{ $hint }
 error-model = 无法使用该模型：{ $message }
-hint-model = 请用 --model offline，或用 --model script:文件 指定场景文件。
+hint-model = `sortie models list` 显示可用的模型；`sortie demo` 不需要模型。
 error-no-agent = 没有名为 '{ $name }' 的 Agent。
 hint-no-agent = 已知的 Agent：{ $known }。
 error-short-id = '{ $id }' 作为 ID 太短；至少需要 { $min } 个字符。
@@ -194,3 +202,57 @@ doctor-model-ok = { $name } 可用
 doctor-git = git 程序
 doctor-git-todo = 请安装 git，以便 Agent 查看项目历史。
 doctor-language = 语言
+
+# 模型与配置。
+model-found = 使用 { $model }（{ $origin }）；可用 --model 或 `sortie config set model` 另选。
+models-server = { $address } 上有服务：{ $models }
+model-answered = { $model } 在 { $ms } 毫秒内回答了“{ $words }”（{ $tokens } 个 token）
+key-set = 已设置
+key-not-needed = 不需要
+key-missing = 缺少：{ $variable }
+column-key = 键
+column-value = 值
+column-origin = 来源
+column-vendor = 提供方
+column-wire = 协议
+column-key-state = API 密钥
+column-default-model = 默认模型
+column-address = 地址
+column-session = 会话
+column-tasks = 任务数
+column-input = 输入
+column-cached = 缓存读取
+column-output = 输出
+column-cost = 费用（估计）
+usage-total = 合计
+config-warning = 配置：{ $warning }
+config-set = 已在 { $path } 中设置 { $key }。
+config-unset = 已从 { $path } 中移除 { $key }。
+config-not-set = { $path } 中没有设置 { $key }。
+config-user-file = 用户文件
+config-project-file = 项目文件
+config-trust-file = 受信任的文件夹
+config-none = 无
+trust-yes = 受信任
+trust-no = 未受信任：只能收窄；可用 `sortie trust` 改变
+trust-given = 已信任 { $path }：其 sortie.toml 可以设置一切。用 `sortie trust --revoke` 收回。
+trust-revoked = 不再信任 { $path }。
+trust-not-there = { $path } 原本就未受信任。
+trust-still = 它作为 { $path } 的一部分仍受信任；请收回对该文件夹的信任。
+trust-empty = 没有受信任的文件夹。
+replay-identical = 已重放 { $runs } 个任务、{ $events } 个事件：日志逐字节相同（sha256 { $digest }）。
+replay-forked = 任务 { $id } 从 { $from } 的第 { $at } 个事件继续。
+error-config = 配置无法使用：{ $problem }
+hint-config = `sortie config schema` 列出所有键；docs/config.md 有说明。
+error-no-model = 没有配置模型，没有设置密钥，也没有本地服务应答。
+hint-no-model =
+    三种最快的办法：
+      1. 密钥：       export ANTHROPIC_API_KEY=…   （或 OPENAI_API_KEY、GEMINI_API_KEY、DEEPSEEK_API_KEY……）
+      2. 本地模型：   ollama pull qwen3 && ollama serve
+      3. 其他服务：   sortie run --model openai-compatible/NAME -c providers.openai-compatible.base_url=http://…/v1 "…"
+    不用任何模型看看 Sortie 怎么工作：sortie demo
+error-no-answer = { $model } 在 { $seconds } 秒内没有回答。
+error-schema = { $path } 不是可用的 JSON schema：{ $problem }
+error-nothing-to-replay = { $id } 的日志已被移除，无法重放。
+error-replay = 任务 { $id } 在第 { $seq } 个事件处结果不同。日志：{ $recorded } 重放：{ $replayed }
+doctor-config-todo = 请改正所提到的文件，或用 `sortie config show` 查看生效的内容。

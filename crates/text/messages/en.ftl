@@ -74,6 +74,24 @@ notice-wrap-up =
 notice-empty = [Empty answer] Your last answer had no text. Give your result now; if there is none, say so and why.
 notice-loop = [Repetition] You have made the same call with the same arguments { $count } times in a row. Its answer will not change: do something else, or report what you have.
 notice-max-tokens = [Cut off] Your last answer reached the token limit and was cut. Only your next answer counts: give it again, whole and more briefly, or take a smaller step.
+notice-schema = [Result does not fit] Your result has to be one JSON value that fits the schema you were given, and nothing else. { $problem }. Give the whole result again.
+notice-compacted =
+    { $count ->
+        [one] [History shortened] The conversation had grown too long to read, so one older answer was replaced by a summary. Its whole text can be read again where the summary says. Go on with the task.
+       *[other] [History shortened] The conversation had grown too long to read, so { $count } older answers were replaced by summaries. Their whole texts can be read again where the summaries say. Go on with the task.
+    }
+compact-summary =
+    { $lines ->
+        [one] [shortened: { $title }, { $chars } characters, { $lines } line; begins: "{ $beginning }"; read_file with path "blob:{ $id }" gives the whole text]
+       *[other] [shortened: { $title }, { $chars } characters, { $lines } lines; begins: "{ $beginning }"; read_file with path "blob:{ $id }" gives the whole text]
+    }
+compact-images =
+    { $count ->
+        [one] [{ $count } picture left out]
+       *[other] [{ $count } pictures left out]
+    }
+compact-notice = a message of the runtime
+todo-list = Your todo list:
 notice-steer-parent = [Added by the agent that started you] Take this into account from now on:
     { $text }
 notice-steer-person = [Added by a person] Take this into account from now on:
@@ -95,6 +113,10 @@ fail-budget-calls =
        *[other] Its budget of { $limit } tool calls is used up.
     }
 fail-model = The model could not be asked: { $message }
+fail-context = The conversation has grown longer than the model can read, and nothing in it can be shortened: { $message }
+fail-context-still = The conversation is longer than the model can read, even after older answers were shortened: { $message }
+fail-filter-question = The provider's content filter refused the question: { $message }
+fail-schema = The result did not fit its schema, not even after corrections: { $problem }
 fail-refusal = The model declined the task.
 fail-filter = The provider's content filter stopped the answer.
 fail-cut-off = The model's answers kept being cut at the token limit.
@@ -121,6 +143,7 @@ call-malformed = Error: the arguments are not valid JSON ({ $error }), so nothin
 call-denied = Denied: { $tool } may not be called here (decided by: { $layer }), so nothing ran. Do not look for a way around it: use the tools you have ({ $known }), or say in your report what you could not do.
 call-interrupted = Interrupted: the process died while { $tool } ran, and its outcome is unknown. Verify first whether it happened before you do it again.
 call-cancelled = Cancelled: the call was stopped, or never began. Whatever it had changed by then was not undone.
+call-forked = The answer to this call came after the place where this run branched off. Make the call again if you need it.
 call-cut =
     { $count ->
         [one] [{ $count } character left out at "…"; read_file with path "blob:{ $id }" gives the whole text]
@@ -145,6 +168,11 @@ spawn-too-deep =
        *[other] Error: this would nest subagents too deep; the limit is { $max } levels. Do this part of the work yourself.
     }
 spawn-parent-ending = Error: your own run is ending, so nothing was started. Finish with what you have.
+prompt-schema =
+    # The result
+    Your final answer has to be one JSON value that fits this JSON schema, with nothing before or after it:
+    { $schema }
+spawn-bad-schema = The result schema is not a usable JSON schema: { $problem }. Correct it and try again.
 spawn-disabled = Error: subagents are switched off by configuration. Do the work yourself.
 
 ## Answers of the subagents tool

@@ -62,6 +62,12 @@ notice-wrap-up = [已达上限] 你的 { $count } 次迭代已用完，不能再
 notice-empty = [空回答] 你上一次的回答没有文本。请现在给出结果；如果没有结果，请说明并解释原因。
 notice-loop = [重复调用] 你已经连续 { $count } 次用相同的参数做同样的调用。它的回答不会改变：请换一种做法，或汇报已有的结果。
 notice-max-tokens = [被截断] 你上一次的回答达到 token 上限，被截断了。只有下一次回答算数：请更简短地重新完整回答，或者先走一小步。
+notice-schema = [结果不符合要求] 你的结果必须是一个符合给定 schema 的 JSON 值，除此之外不要有任何内容。{ $problem }。请重新给出完整的结果。
+notice-compacted = [历史已缩短] 对话已长到无法读完，因此有 { $count } 条较早的回答被摘要替换。按摘要所示可以重新读到全文。请继续执行任务。
+compact-summary = [已缩短：{ $title }，{ $chars } 个字符，{ $lines } 行；开头："{ $beginning }"；用 read_file 读取路径 "blob:{ $id }" 可得全文]
+compact-images = [略去 { $count } 张图片]
+compact-notice = 运行时的一条消息
+todo-list = 你的待办清单：
 notice-steer-parent = [启动你的 Agent 补充] 从现在起请考虑以下内容：
     { $text }
 notice-steer-person = [有人补充] 从现在起请考虑以下内容：
@@ -75,6 +81,10 @@ fail-loop = 它用相同的参数调用 { $tool } { $count } 次，已被停止�
 fail-budget-tokens = 它的 token 预算已用完：{ $used } / { $limit }。
 fail-budget-calls = 它的 { $limit } 次工具调用预算已用完。
 fail-model = 无法调用模型：{ $message }
+fail-context = 对话已超出模型能读的长度，而其中没有可以缩短的内容：{ $message }
+fail-context-still = 即使缩短了较早的回答，对话仍超出模型能读的长度：{ $message }
+fail-filter-question = 提供方的内容过滤拒绝了这个问题：{ $message }
+fail-schema = 结果不符合 schema，改正后仍不符合：{ $problem }
 fail-refusal = 模型拒绝了这项任务。
 fail-filter = 提供方的内容过滤器中止了回答。
 fail-cut-off = 模型的回答一再达到 token 上限而被截断。
@@ -97,6 +107,7 @@ call-malformed = 错误：参数不是有效的 JSON（{ $error }），没有执
 call-denied = 已拒绝：这里不允许调用 { $tool }（由以下层决定：{ $layer }），没有执行任何操作。不要设法绕过：请使用你已有的工具（{ $known }），或在报告中说明哪些事没能做到。
 call-interrupted = 已中断：{ $tool } 运行期间进程终止，结果未知。再次执行之前，请先核实它是否已经发生。
 call-cancelled = 已取消：该调用被停止，或尚未开始。此前已做的更改没有撤销。
+call-forked = 这个调用的回答晚于本次运行的分叉点。如有需要，请重新调用。
 call-cut = [在“…”处省略了 { $count } 个字符；用 read_file 读取路径 "blob:{ $id }" 可得到全文]
 
 ## 被拒绝的启动
@@ -116,6 +127,11 @@ spawn-too-deep =
        *[other] 错误：子 Agent 嵌套过深；上限是 { $max } 层。请自己完成这部分工作。
     }
 spawn-parent-ending = 错误：你自己的任务即将结束，没有启动任何子 Agent。请用已有的结果收尾。
+prompt-schema =
+    # 结果
+    你的最终回答必须是一个符合以下 JSON schema 的 JSON 值，前后不得有任何其他内容：
+    { $schema }
+spawn-bad-schema = 结果的 schema 不是可用的 JSON schema：{ $problem }。请改正后重试。
 spawn-disabled = 错误：子 Agent 功能已在配置中关闭。请自己完成这项工作。
 
 ## subagents 工具的回答

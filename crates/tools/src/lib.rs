@@ -14,6 +14,7 @@ mod fingerprint;
 mod glob;
 mod grep;
 mod list_dir;
+mod picture;
 mod read_file;
 mod sandbox;
 mod spawn_subagent;
@@ -97,7 +98,7 @@ mod tests {
     fn bytes_allowed(name: &str) -> usize {
         match name {
             "task" => 800,
-            "spawn_subagent" => 1300,
+            "spawn_subagent" => 1400,
             _ => 430,
         }
     }

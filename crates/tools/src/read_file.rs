@@ -7,12 +7,14 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_core::{
-    BlobId, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
+    BlobId, Image, Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
+    Touches,
 };
 
 use crate::arguments::{parse, spec, whole};
 use crate::blocking::blocking;
 use crate::confine::Workspace;
+use crate::picture::{MAX_PICTURE_BYTES, media_type};
 use crate::text::{cut, is_binary};
 
 /// The largest file that is read.
@@ -47,7 +49,7 @@ impl ReadFile {
         Self {
             spec: spec(
                 "read_file",
-                "Read a text file as numbered lines (number, tab, text), 2000 at most per call; go on with offset. Path blob:<id> reads an earlier output that was cut.",
+                "Read a text file as numbered lines (number, tab, text), 2000 at most per call; go on with offset. Shows PNG, JPEG, GIF, WebP. Path blob:<id> reads an earlier output that was cut.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -85,17 +87,17 @@ impl Tool for ReadFile {
 
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
-        let text = match arguments.path.strip_prefix(BLOB_PREFIX) {
+        let answer = match arguments.path.strip_prefix(BLOB_PREFIX) {
             Some(id) => {
                 let bytes = read_blob(context, id).await?;
-                render(&bytes, &arguments)?
+                answer(bytes, &arguments)?
             }
             None => {
                 let root = context.workspace.to_owned();
-                blocking(move |_| render(&read(&root, &arguments.path)?, &arguments)).await?
+                blocking(move |_| answer(read(&root, &arguments.path)?, &arguments)).await?
             }
         };
-        Ok(ToolAnswer::text(text).into())
+        Ok(answer.into())
     }
 }
 
@@ -114,6 +116,34 @@ async fn read_blob(context: &ToolContext<'_>, id: &str) -> Result<Vec<u8>, ToolF
 fn read(root: &Path, path: &str) -> Result<Vec<u8>, ToolFailure> {
     let workspace = Workspace::open(root)?;
     workspace.read(&workspace.locate(path)?, MAX_FILE_BYTES)
+}
+
+fn answer(bytes: Vec<u8>, arguments: &Arguments) -> Result<ToolAnswer, ToolFailure> {
+    match media_type(&bytes) {
+        Some(media_type) => picture(bytes, media_type, &arguments.path),
+        None => render(&bytes, arguments).map(ToolAnswer::text),
+    }
+}
+
+fn picture(
+    bytes: Vec<u8>,
+    media_type: &'static str,
+    path: &str,
+) -> Result<ToolAnswer, ToolFailure> {
+    if bytes.len() > MAX_PICTURE_BYTES {
+        return Err(ToolFailure::new(format!(
+            "{path} is a picture of {} bytes, and {MAX_PICTURE_BYTES} can be shown at most. Make it smaller with exec and a program made for it.",
+            bytes.len()
+        )));
+    }
+    Ok(ToolAnswer {
+        text: format!("({path}: {media_type}, {} bytes)", bytes.len()),
+        images: vec![Image {
+            media_type: media_type.to_owned(),
+            bytes,
+        }],
+        ..ToolAnswer::default()
+    })
 }
 
 fn render(bytes: &[u8], arguments: &Arguments) -> Result<String, ToolFailure> {
@@ -171,7 +201,7 @@ fn numbered(text: &str, first: u64, limit: u64) -> (String, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Folder, call};
+    use crate::testing::{Delegation, Folder, answer_with, call};
 
     async fn check(content: &[u8], arguments: Value, expected: &str) {
         let folder = Folder::with(&[("d/x", "")]);
@@ -282,6 +312,37 @@ mod tests {
             failure,
             "f is larger than 10 MiB. Look into it with grep, or with exec and a command that prints a part."
         );
+    }
+
+    #[tokio::test]
+    async fn shows_pictures() {
+        let folder = Folder::with(&[]);
+        let png = b"\x89PNG\r\n\x1a\nrest".to_vec();
+        folder.write("p.txt", &png);
+        let arguments = json!({"path": "p.txt"});
+        let answer = answer_with(
+            &ReadFile::new(),
+            &folder,
+            arguments.clone(),
+            &Delegation::default(),
+        )
+        .await
+        .unwrap();
+        assert_eq!(answer.text, "(p.txt: image/png, 12 bytes)");
+        assert_eq!(
+            answer.images,
+            [Image {
+                media_type: "image/png".to_owned(),
+                bytes: png.clone()
+            }]
+        );
+        let mut large = png;
+        large.resize(MAX_PICTURE_BYTES + 1, 0);
+        folder.write("p.txt", &large);
+        let failure = call(&ReadFile::new(), &folder, arguments)
+            .await
+            .unwrap_err();
+        assert!(failure.to_string().contains("Make it smaller"), "{failure}");
     }
 
     #[tokio::test]

@@ -63,6 +63,8 @@ struct Arguments {
     priority: Option<Priority>,
     #[serde(default)]
     budget: Account,
+    #[serde(rename = "result_schema")]
+    result_schema: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -111,6 +113,7 @@ impl SpawnSubagent {
                         },
                         "announce": {"enum": ["steer", "silent"]},
                         "priority": {"enum": ["low", "normal", "high"]},
+                        "result_schema": {"type": "object", "description": "JSON schema its result has to fit"},
                         "budget": {
                             "type": "object",
                             "properties": {
@@ -177,7 +180,7 @@ pub(crate) fn started(lang: Lang, spawned: Spawned) -> ToolAnswer {
     ToolAnswer {
         text,
         spawned: spawned.announces.then_some(spawned.child),
-        todos: None,
+        ..ToolAnswer::default()
     }
 }
 
@@ -233,6 +236,7 @@ fn request(arguments: Arguments) -> SpawnRequest {
             tokens: arguments.budget.tokens,
             tool_calls: arguments.budget.tool_calls,
         },
+        result_schema: arguments.result_schema,
         ..SpawnRequest::new(arguments.task, EdgeMode::Background)
     }
 }

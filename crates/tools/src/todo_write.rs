@@ -86,8 +86,8 @@ impl Tool for TodoWrite {
         check(&todos)?;
         Ok(ToolAnswer {
             text: render(&todos),
-            spawned: None,
             todos: Some(todos),
+            ..ToolAnswer::default()
         }
         .into())
     }

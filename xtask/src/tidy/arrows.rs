@@ -8,11 +8,13 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
-const MAY_KNOW: [(&str, &[&str]); 8] = [
+const MAY_KNOW: [(&str, &[&str]); 10] = [
     ("sortie-core", &[]),
+    ("sortie-config", &[]),
     ("sortie-text", &["sortie-core"]),
     ("sortie-policy", &["sortie-core"]),
-    ("sortie-models", &["sortie-core"]),
+    ("sortie-wire", &["sortie-core"]),
+    ("sortie-models", &["sortie-core", "sortie-wire"]),
     ("sortie-tools", &["sortie-core"]),
     ("sortie-store", &["sortie-core"]),
     ("sortie-agent", &["sortie-core", "sortie-text"]),
@@ -55,11 +57,12 @@ const WAITING: &[&str] = &[
     "tokio",
 ];
 /// Crates, and what must not be in their trees of normal dependencies.
-const NEVER_REACHES: [(&str, &[&[&str]]); 5] = [
+const NEVER_REACHES: [(&str, &[&[&str]]); 6] = [
     ("sortie-core", &[OUTSIDE, WAITING]),
     ("sortie-text", &[OUTSIDE, WAITING]),
     ("sortie-policy", &[OUTSIDE, WAITING]),
     ("sortie-agent", &[OUTSIDE, WAITING]),
+    ("sortie-wire", &[OUTSIDE, WAITING]),
     ("sortie-runtime", &[OUTSIDE]),
 ];
 

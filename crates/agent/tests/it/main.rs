@@ -1,5 +1,14 @@
 //! The machine at its boundary: events in, what comes next and what the model saw out.
 
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "tests look for one kind among all"
+)]
+mod asking;
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "tests look for one kind among all"
+)]
 mod player;
 
 #[expect(

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sortie_agent::{RunState, Step, builtin_agents};
+use sortie_agent::{Past, RunState, Step, builtin_agents};
 use sortie_core::{
     AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
-    CancelledBy, ChildRef, ChildWait, Cleanup, EdgeMode, Epoch, Event, InboxItem, JournalEntry,
-    Lane, Lang, Limits, Message, Outcome, Priority, ResultStatus, RunId, RunSpec, Seq, SessionKey,
-    StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
+    CancelledBy, ChildRef, ChildWait, Cleanup, EdgeMode, Epoch, Event, Fault, InboxItem,
+    JournalEntry, Lane, Lang, Limits, Message, Outcome, Priority, ResultStatus, RunId, RunSpec,
+    Sampling, Seq, SessionKey, StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult,
+    Usage,
 };
 use uuid::Uuid;
 
@@ -31,7 +32,10 @@ pub(crate) fn spec() -> RunSpec {
         task: "look around".to_owned(),
         agent,
         model: "script".to_owned(),
+        fallbacks: Vec::new(),
         thinking: None,
+        sampling: Sampling::default(),
+        result_schema: None,
         workspace: "/ws".into(),
         lang: Lang::En,
         limits: Limits {
@@ -44,6 +48,7 @@ pub(crate) fn spec() -> RunSpec {
         cleanup: Cleanup::Keep,
         tools: vec!["read_file".to_owned()],
         continues: None,
+        fork: None,
         report_to: Vec::new(),
         approved: true,
         caps: AdmissionCaps {
@@ -54,6 +59,7 @@ pub(crate) fn spec() -> RunSpec {
 }
 
 /// A journal that grows by hand.
+#[derive(Clone)]
 pub(crate) struct Player {
     pub(crate) entries: Vec<JournalEntry>,
     pub(crate) state: RunState,
@@ -62,6 +68,11 @@ pub(crate) struct Player {
 
 impl Player {
     pub(crate) fn new(spec: RunSpec) -> Self {
+        Self::after(&Past::default(), spec)
+    }
+
+    /// A run that goes on from the past of another.
+    pub(crate) fn after(past: &Past, spec: RunSpec) -> Self {
         let first = JournalEntry {
             run: RUN,
             seq: Seq(1),
@@ -72,7 +83,7 @@ impl Player {
             },
         };
         let entries = vec![first];
-        let state = RunState::fold(&[], &entries).expect("an admission is a journal");
+        let state = RunState::fold(past, &entries).expect("an admission is a journal");
         let mut player = Self {
             entries,
             state,
@@ -147,6 +158,17 @@ impl Player {
                 ..Usage::default()
             },
             model: "script".to_owned(),
+            held_ms: 0,
+        })
+    }
+
+    pub(crate) fn fail(&mut self, fault: Fault) -> &mut Self {
+        let model = self.state.next_model().to_owned();
+        self.push(Event::ModelFailed {
+            model,
+            fault,
+            message: "the provider's words".to_owned(),
+            shown: false,
         })
     }
 
@@ -186,6 +208,7 @@ impl Player {
                 text: words.to_owned(),
                 status: ResultStatus::Ok,
                 full: None,
+                images: Vec::new(),
             },
             elapsed_ms: 1,
             spawned,
@@ -251,6 +274,14 @@ impl Player {
                     String::new()
                 }
             ),
+            Step::Compact(compaction) => match &compaction.event {
+                Event::Compacted { parts, .. } => format!(
+                    "shorten {} parts, {} texts kept",
+                    parts.len(),
+                    compaction.blobs.len()
+                ),
+                other => panic!("no compaction: {other:?}"),
+            },
             Step::CallTools(calls) => format!(
                 "run {}",
                 calls
@@ -269,6 +300,14 @@ impl Player {
             ),
             Step::Finish(outcome) => format!("finish {}", show_outcome(&outcome)),
             Step::Done => "done".to_owned(),
+        }
+    }
+
+    /// Does what the machine wants done about a long history.
+    pub(crate) fn shorten(&mut self) -> &mut Self {
+        match self.state.next_step(self.now, None) {
+            Step::Compact(compaction) => self.push(compaction.event),
+            other => panic!("nothing to shorten: {other:?}"),
         }
     }
 

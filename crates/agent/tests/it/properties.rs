@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::json;
-use sortie_agent::{CallStatus, RunState, Step};
+use sortie_agent::{CallStatus, Past, RunState, Step, Tapes, projection, replay_tree};
 use sortie_core::{
-    CallId, Cancellation, CancelledBy, ChildRef, ChildWait, EdgeMode, Event, Message, Outcome,
-    ResultStatus, Status, StopReason, Timestamp, ToolResult,
+    CallId, Cancellation, CancelledBy, ChildRef, ChildWait, EdgeMode, Event, Fault, Message,
+    Outcome, ResultStatus, Status, StopReason, Timestamp, ToolResult,
 };
 
-use crate::player::{Player, announcement, child_ref, read};
+use crate::player::{Player, RUN, announcement, child_ref, read};
 
 /// One roll of the dice for each step of a random run.
 type Dice = Vec<u8>;
@@ -39,6 +39,9 @@ fn drive(dice: &Dice) -> Player {
         }
         match player.state.next_step(player.now, cancel.as_ref()) {
             Step::CallModel(call) => answer(&mut player, die, call.with_tools),
+            Step::Compact(compaction) => {
+                player.push(compaction.event);
+            }
             Step::CallTools(calls) => {
                 let open = &calls[usize::from(die) % calls.len()];
                 settle(
@@ -63,9 +66,13 @@ fn answer(player: &mut Player, die: u8, with_tools: bool) {
     match die % 8 {
         0 => player.say("words"),
         1 => player.say(""),
-        2 => player.push(Event::ModelFailed {
-            message: "no".to_owned(),
-            retryable: die % 16 < 14,
+        2 => player.fail(match die / 8 % 8 {
+            0 => Fault::BadRequest,
+            1 => Fault::ContextOverflow,
+            2 => Fault::RateLimited {
+                retry_after_ms: Some(u64::from(die)),
+            },
+            _ => Fault::Transient,
         }),
         3 => player.answer("cut", &[], StopReason::MaxTokens),
         4 if with_tools => player.call(&[("task", json!({ "n": die }))]),
@@ -107,9 +114,10 @@ fn finished(call: &CallId, spawned: Option<ChildRef>) -> Event {
         result: ToolResult {
             call: call.clone(),
             provider_id: None,
-            text: "result".to_owned(),
+            text: "result ".repeat(120),
             status: ResultStatus::Ok,
             full: None,
+            images: Vec::new(),
         },
         elapsed_ms: 0,
         spawned,
@@ -139,6 +147,20 @@ fn report(player: &mut Player, die: u8, children: &[ChildRef]) {
     player.push(Event::InboxTaken {
         items: vec![announcement(number, mode, &call, outcome)],
     });
+}
+
+/// Changes something that the machine decided; `false` if there is nothing of the kind.
+fn change(event: &mut Event) -> bool {
+    match event {
+        Event::Answered { turn, .. } => *turn += 1,
+        Event::ModelFailed { model, .. } => model.push('x'),
+        Event::Compacted { chars_after, .. } => *chars_after += 1,
+        Event::Finished {
+            outcome: Outcome::Completed { text } | Outcome::Failed { message: text, .. },
+        } => text.push('x'),
+        _ => return false,
+    }
+    true
 }
 
 proptest! {
@@ -172,13 +194,13 @@ proptest! {
     #[test]
     fn folding_any_prefix_again_gives_the_same_state_and_progress_never_falls(dice in proptest::collection::vec(any::<u8>(), 1..120)) {
         let player = drive(&dice);
-        let mut live = RunState::fold(&[], &player.entries[..1]).expect("an admission");
+        let mut live = RunState::fold(&Past::default(), &player.entries[..1]).expect("an admission");
         let mut progress = 0;
         for (index, entry) in player.entries.iter().enumerate().skip(1) {
             live.apply(entry).expect("it fitted before");
             prop_assert!(live.progress() >= progress);
             progress = live.progress();
-            let folded = RunState::fold(&[], &player.entries[..=index]).expect("a journal");
+            let folded = RunState::fold(&Past::default(), &player.entries[..=index]).expect("a journal");
             prop_assert_eq!(&folded, &live);
             prop_assert_eq!(
                 folded.next_step(entry.at, None),
@@ -199,6 +221,31 @@ proptest! {
         } else {
             prop_assert!(player.state.progress() <= 90);
         }
+    }
+
+    #[test]
+    fn a_journal_that_runs_again_comes_out_the_same(dice in proptest::collection::vec(any::<u8>(), 1..120)) {
+        let player = drive(&dice);
+        let tapes = Tapes::from([(RUN, player.entries.clone())]);
+        let replayed = replay_tree(&tapes, &[RUN]).expect("the same journal");
+        prop_assert_eq!(replayed.projection, projection(&player.entries));
+    }
+
+    #[test]
+    fn a_journal_that_somebody_changed_does_not_run_again(
+        dice in proptest::collection::vec(any::<u8>(), 1..120),
+        place in any::<prop::sample::Index>(),
+    ) {
+        let mut entries = drive(&dice).entries;
+        // What the machine decides: turns, models, endings. What came from outside may differ.
+        let decided: Vec<usize> = (0..entries.len())
+            .filter(|index| change(&mut entries[*index].event.clone()))
+            .collect();
+        prop_assume!(!decided.is_empty());
+        let index = decided[place.index(decided.len())];
+        change(&mut entries[index].event);
+        let tapes = Tapes::from([(RUN, entries)]);
+        prop_assert!(replay_tree(&tapes, &[RUN]).is_err());
     }
 
     #[test]

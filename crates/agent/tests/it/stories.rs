@@ -303,30 +303,6 @@ fn what_was_under_way_when_the_process_died_is_interrupted() {
 }
 
 #[test]
-fn a_model_that_fails_is_asked_again_later_and_given_up_in_the_end() {
-    let mut player = Player::new(spec());
-    for expected in [
-        "ask turn 1 after 500 ms",
-        "ask turn 1 after 1000 ms",
-        "ask turn 1 after 2000 ms",
-        "ask turn 1 after 4000 ms",
-        "finish failed (error)",
-    ] {
-        player.push(Event::ModelFailed {
-            message: "busy".to_owned(),
-            retryable: true,
-        });
-        assert_eq!(player.next(), expected);
-    }
-    let mut fatal = Player::new(spec());
-    fatal.push(Event::ModelFailed {
-        message: "no key".to_owned(),
-        retryable: false,
-    });
-    assert_eq!(fatal.next(), "finish failed (error)");
-}
-
-#[test]
 fn stops_that_are_no_results() {
     for (stop, expected) in [
         (StopReason::Refusal, "finish failed (error): words"),

@@ -53,7 +53,7 @@ impl Demo {
             "demo-intro",
             path = workspace.display().to_string()
         ));
-        let models = wiring::models(settings, pace);
+        let models = wiring::models(settings, pace, None);
         let new = NewRun {
             label: Some(t!(settings.lang, "demo-label")),
             model: Some(OFFLINE_MODEL.to_owned()),

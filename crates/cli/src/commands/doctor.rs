@@ -12,6 +12,7 @@ use sortie_core::{Delivery, ListFilter, ModelDirectory};
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
 
+use crate::choice::default_model;
 use crate::exit::Exit;
 use crate::lock::{Holder, holder};
 use crate::output;
@@ -98,8 +99,9 @@ impl Doctor {
             sandbox(settings),
             landlock(settings),
             namespaces(settings),
+            configuration(settings),
             keys(settings),
-            model(settings),
+            model(settings).await,
             git(settings),
             language(settings),
         ]);
@@ -381,22 +383,47 @@ fn namespaces(settings: &Settings) -> Check {
 /// Names only: a value must never be shown.
 fn keys(settings: &Settings) -> Check {
     let lang = settings.lang;
-    if settings.keys.is_empty() {
+    let vendors = wiring::models(settings, Duration::ZERO, None).vendors();
+    let set: Vec<String> = vendors
+        .into_iter()
+        .filter(|vendor| vendor.key_present)
+        .map(|vendor| vendor.name)
+        .collect();
+    if set.is_empty() {
         Check::ok("keys", t!(lang, "doctor-keys-none"))
     } else {
-        Check::ok(
-            "keys",
-            t!(lang, "doctor-keys-set", names = settings.keys.join(", ")),
-        )
+        Check::ok("keys", t!(lang, "doctor-keys-set", names = set.join(", ")))
     }
 }
 
-fn model(settings: &Settings) -> Check {
+async fn model(settings: &Settings) -> Check {
     let lang = settings.lang;
-    let name = settings.absolute_model(&settings.default_model);
-    match wiring::models(settings, Duration::ZERO).find(&name) {
+    let Ok(name) = default_model(settings).await else {
+        return Check::warn(
+            "model",
+            t!(lang, "error-no-model"),
+            t!(lang, "hint-no-model"),
+        );
+    };
+    match wiring::models(settings, Duration::ZERO, None).find(&name) {
         Ok(_) => Check::ok("model", t!(lang, "doctor-model-ok", name = name)),
         Err(error) => Check::fail("model", error.message, t!(lang, "hint-model")),
+    }
+}
+
+fn configuration(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    let configuration = &settings.configuration;
+    match configuration.warnings.as_slice() {
+        [] => Check::ok(
+            "config",
+            configuration.places.user_file.display().to_string(),
+        ),
+        warnings => Check::warn(
+            "config",
+            warnings.join("; "),
+            t!(lang, "doctor-config-todo"),
+        ),
     }
 }
 

@@ -42,7 +42,7 @@ impl Resume {
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
         let unfinished = unfinished_roots(settings).await?;
-        let models = wiring::models(settings, Duration::ZERO);
+        let models = wiring::models(settings, Duration::ZERO, None);
         let wishes = Wishes {
             max_concurrent: self.max_concurrent,
             ..Wishes::default()

@@ -7,12 +7,10 @@ use std::time::Duration;
 
 use clap::Args;
 use sortie_core::ModelDirectory;
-use sortie_models::OFFLINE_MODEL;
 use sortie_runtime::NewRun;
-use sortie_text::t;
 
+use crate::choice::ModelArguments;
 use crate::exit::Exit;
-use crate::output;
 use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::session::{Format, Session};
@@ -34,9 +32,6 @@ pub(crate) struct Run {
     /// The agent to run instead of the main one
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// The model: `offline` or `script:FILE` [env: SORTIE_MODEL] [default: offline]
-    #[arg(long, value_name = "MODEL")]
-    model: Option<String>,
     /// The folder to work in [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<PathBuf>,
@@ -61,6 +56,8 @@ pub(crate) struct Run {
     /// Lets calls that change something run without asking
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    model: ModelArguments,
 }
 
 impl Run {
@@ -70,19 +67,18 @@ impl Run {
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
         let prompt = instruction(self.prompt)?;
-        let chosen = Chosen::of(self.model.as_deref(), settings);
-        let models = wiring::models(settings, Duration::ZERO);
+        let workspace = settings.workspace(self.workspace.as_deref())?;
+        settings.warn_about_configuration();
+        let chosen = self.model.choose(settings).await?;
+        let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
         models.find(&chosen.name)?;
-        if chosen.name == OFFLINE_MODEL {
-            output::note(&t!(settings.lang, "offline-model"));
-        }
         let new = NewRun {
             agent: self.agent,
             max_iterations: self.max_iterations,
             timeout: self.timeout.map(Duration::from_secs),
             approved: self.yes,
             lang: settings.lang,
-            ..chosen.run(prompt, settings.workspace(self.workspace.as_deref())?)
+            ..chosen.run(prompt, workspace)
         };
         let wishes = Wishes {
             max_concurrent: self.max_concurrent,
@@ -93,32 +89,6 @@ impl Run {
         session
             .run(new, Format::of(self.json, self.stream_json))
             .await
-    }
-}
-
-/// The model of a run, and whether somebody asked for it.
-#[derive(Clone, Debug)]
-pub(super) struct Chosen {
-    pub(super) name: String,
-    by_flag: bool,
-}
-
-impl Chosen {
-    /// The flag's, else the default.
-    pub(super) fn of(flag: Option<&str>, settings: &Settings) -> Self {
-        Self {
-            name: settings.absolute_model(flag.unwrap_or(&settings.default_model)),
-            by_flag: flag.is_some(),
-        }
-    }
-
-    /// A run with this model: a flag beats the agent's wish, the default does not.
-    pub(super) fn run(self, task: String, workspace: PathBuf) -> NewRun {
-        let new = NewRun::new(task, workspace, &self.name);
-        NewRun {
-            model: self.by_flag.then_some(self.name),
-            ..new
-        }
     }
 }
 

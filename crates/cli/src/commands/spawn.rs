@@ -9,8 +9,9 @@ use sortie_core::{ModelDirectory, RunId, SinkAddress, TaskJson};
 use sortie_runtime::NewRun;
 use sortie_text::t;
 
-use super::run::{Chosen, instruction};
+use super::run::instruction;
 use crate::arguments::PriorityArgument;
+use crate::choice::ModelArguments;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -33,9 +34,6 @@ pub(crate) struct Spawn {
     /// What people call it [default: the beginning of the task]
     #[arg(long)]
     label: Option<String>,
-    /// The model: `offline` or `script:FILE` [env: SORTIE_MODEL] [default: offline]
-    #[arg(long, value_name = "MODEL")]
-    model: Option<String>,
     /// The folder to work in [default: the current one]
     #[arg(long, value_name = "FOLDER")]
     workspace: Option<PathBuf>,
@@ -60,6 +58,8 @@ pub(crate) struct Spawn {
     /// Lets calls that change something run without asking
     #[arg(long)]
     yes: bool,
+    #[command(flatten)]
+    model: ModelArguments,
 }
 
 impl Spawn {
@@ -74,10 +74,11 @@ impl Spawn {
             .iter()
             .map(|address| sink(settings, address))
             .collect::<Result<_, _>>()?;
-        let chosen = Chosen::of(self.model.as_deref(), settings);
-        let models = wiring::models(settings, Duration::ZERO);
-        models.find(&chosen.name)?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
+        settings.warn_about_configuration();
+        let chosen = self.model.choose(settings).await?;
+        let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
+        models.find(&chosen.name)?;
         let new = NewRun {
             agent: Some(self.agent),
             label: self.label,

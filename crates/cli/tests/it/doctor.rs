@@ -23,7 +23,7 @@ fn a_new_home_is_fine() {
         assert_eq!(check(&report, name)["state"], "ok", "{name}: {report}");
     }
     let keys = check(&report, "keys")["found"].as_str().unwrap();
-    assert_eq!(keys, "set: OPENAI_API_KEY");
+    assert_eq!(keys, "set: openai, openai-chat");
     assert!(!said.out.contains("sk-secret"));
     assert!(!world.home().exists(), "looking must not make anything");
 }
@@ -48,7 +48,7 @@ fn a_model_that_cannot_be_used_fails() {
     let said = world.sortie(&["doctor"]);
     assert_eq!(said.code, Some(1), "{said:#?}");
     assert!(
-        said.out.contains("fail model: there is no model"),
+        said.out.contains("fail model: there is no provider"),
         "{}",
         said.out
     );

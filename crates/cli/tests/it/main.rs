@@ -5,13 +5,16 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod configured;
 #[cfg(feature = "crash-points")]
 mod crash_table;
 mod demo;
 mod doctor;
 mod life;
+mod providers;
 mod reference;
 mod remains;
+mod replays;
 mod run;
 mod tasks;
 mod terminal;

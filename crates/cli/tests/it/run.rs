@@ -84,7 +84,7 @@ fn a_background_task_announces_its_result() {
 }
 
 /// The fields of the contract, and the place in the queue that goes with `pending`.
-const TASK_FIELDS: [&str; 23] = [
+const TASK_FIELDS: [&str; 24] = [
     "agent",
     "child_session",
     "completed_at",
@@ -105,6 +105,7 @@ const TASK_FIELDS: [&str; 23] = [
     "status",
     "task_id",
     "tool_calls",
+    "total_usage",
     "usage",
     "verdict",
     "waiting_on",
@@ -230,7 +231,7 @@ fn exit_codes_say_what_happened() {
         "  - say: done\n",
         &["run", "Do it", "--model", "nobody/nothing"],
         2,
-        "error: The model cannot be used: there is no model",
+        "error: The model cannot be used: there is no provider",
     );
     check(
         "  - say: done\n",
@@ -334,7 +335,7 @@ fn a_spawned_task_says_its_id_first_and_reports() {
 
 #[test]
 fn the_offline_model_says_what_it_is() {
-    let said = World::new().ok(&["run", "What is love?"]);
+    let said = World::new().ok(&["run", "What is love?", "--model", "offline"]);
     assert!(
         said.err.contains("The built-in offline model is in use"),
         "{}",

@@ -43,6 +43,11 @@ impl World {
         self
     }
 
+    /// Where everything of this world is.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
     pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
@@ -74,6 +79,8 @@ impl World {
             .env_clear()
             .env("PATH", "/usr/local/bin:/usr/bin:/bin")
             .env("SORTIE_HOME", self.home())
+            // Nobody's own configuration.
+            .env("HOME", self.folder.path())
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null());
         command
@@ -99,6 +106,12 @@ impl World {
     /// Runs the binary, which must succeed and print JSON.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let said = self.ok(arguments);
+        serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
+    }
+
+    /// Runs the binary, which must print JSON, however it ends.
+    pub(crate) fn json_any(&self, arguments: &[&str]) -> Value {
+        let said = self.sortie(arguments);
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {said:#?}"))
     }
 

@@ -1,12 +1,14 @@
 //! Asking a model.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::{Arguments, RunId, SharedMessage, StopReason, ToolSpec, Usage};
+use crate::{Arguments, BlobId, RunId, Sampling, SharedMessage, StopReason, ToolSpec, Usage};
 
 /// Something that can answer a turn.
 ///
@@ -28,10 +30,21 @@ pub trait ModelDirectory: Send + Sync + fmt::Debug {
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, ModelError>;
 }
 
-/// Hears what a model says before it is done. Nothing here is kept.
+/// Hears what happens to a question before it is answered. Nothing here is kept.
 pub trait DeltaSink: Send + Sync {
     /// The model wrote this much more.
     fn text(&self, delta: &str);
+    /// The question waits for the provider's rate limit, or no longer does.
+    fn held(&self, held: Option<Held>);
+}
+
+/// A question that waits for its provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Its place among the questions to the same model, from 1.
+    pub position: u32,
+    /// When the provider said to come back, if it did.
+    pub resumes_in_ms: Option<u64>,
 }
 
 /// A sink that hears nothing.
@@ -40,6 +53,7 @@ pub struct NoDeltas;
 
 impl DeltaSink for NoDeltas {
     fn text(&self, _delta: &str) {}
+    fn held(&self, _held: Option<Held>) {}
 }
 
 /// All that a model needs for one turn.
@@ -47,7 +61,7 @@ impl DeltaSink for NoDeltas {
 pub struct ModelRequest {
     /// Who asks; scripted models answer by it, vendors may use it as a cache key.
     pub asker: Asker,
-    /// The model's name without its directory's prefix.
+    /// The model's whole name, as the directory knows it.
     pub model: String,
     /// Who the model is.
     pub system: Arc<str>,
@@ -55,8 +69,26 @@ pub struct ModelRequest {
     pub tools: Arc<[ToolSpec]>,
     /// What happened so far.
     pub messages: Vec<SharedMessage>,
-    /// How hard to think.
+    /// The bytes of the images that the messages show.
+    pub images: Images,
+    /// How to answer.
+    pub options: TurnOptions,
+}
+
+/// The bytes behind the images of a history, by name.
+pub type Images = Arc<BTreeMap<BlobId, Arc<[u8]>>>;
+
+/// How a model should answer a turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TurnOptions {
+    /// How hard to think: `default`, `low`, `high`, or the vendor's own word.
     pub thinking: Option<String>,
+    /// How freely to choose words.
+    pub sampling: Sampling,
+    /// The JSON schema that the final answer has to fit.
+    pub schema: Option<Arc<Value>>,
+    /// Whether another model is asked if this one cannot answer soon.
+    pub has_fallback: bool,
 }
 
 /// Who asks a model.
@@ -64,6 +96,8 @@ pub struct ModelRequest {
 pub struct Asker {
     /// The run.
     pub run: RunId,
+    /// The first run of its tree: what runs of one tree share, their caches may too.
+    pub root: RunId,
     /// Its agent.
     pub agent: String,
     /// Its label.
@@ -87,6 +121,8 @@ pub struct ModelAnswer {
     pub usage: Usage,
     /// The model that really answered.
     pub model: String,
+    /// How long the question waited for the provider's rate limit.
+    pub held_ms: u64,
 }
 
 /// A part of a model's answer, before the run gives its calls their ids.
@@ -99,7 +135,7 @@ pub enum AnswerPart {
         /// The words.
         text: String,
         /// The vendor's own item.
-        native: Option<serde_json::Value>,
+        native: Option<Value>,
     },
     /// A call.
     Call {
@@ -112,30 +148,86 @@ pub enum AnswerPart {
     },
 }
 
-/// Why a model did not answer. Whether to ask again is decided where the error is born.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+/// Why a model did not answer. What may help is decided where the error is born.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
+    /// What kind of failure, and so what may help.
+    pub fault: Fault,
     /// What went wrong and what to do.
     pub message: String,
-    /// Whether asking again may help.
-    pub retryable: bool,
+    /// Whether somebody may have read a part of the answer that is now void.
+    pub shown: bool,
+}
+
+/// The kinds of failure of a model, by what may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Fault {
+    /// The network, the provider's servers, or an answer that was cut off: asking again may help.
+    Transient,
+    /// The provider wants fewer questions.
+    RateLimited {
+        /// When it wants the next one, if it said so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_after_ms: Option<u64>,
+    },
+    /// The key is missing or not good, or the account is empty: a person has to act.
+    Auth,
+    /// The history is longer than the model can read: it has to be compacted.
+    ContextOverflow,
+    /// The provider's filter refused the question.
+    ContentFilter,
+    /// The provider does not understand the question, or there is no such model.
+    BadRequest,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl Fault {
+    /// Whether asking the same model the same question again may help.
+    pub const fn is_retryable(self) -> bool {
+        match self {
+            Self::Transient | Self::RateLimited { .. } => true,
+            Self::Auth
+            | Self::ContextOverflow
+            | Self::ContentFilter
+            | Self::BadRequest
+            | Self::Cancelled => false,
+        }
+    }
+
+    /// Its name in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transient => "transient",
+            Self::RateLimited { .. } => "rate_limited",
+            Self::Auth => "auth",
+            Self::ContextOverflow => "context_overflow",
+            Self::ContentFilter => "content_filter",
+            Self::BadRequest => "bad_request",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 impl ModelError {
+    /// A failure of this kind that nobody has seen a part of an answer before.
+    pub fn new(fault: Fault, message: impl Into<String>) -> Self {
+        Self {
+            fault,
+            message: message.into(),
+            shown: false,
+        }
+    }
+
     /// Asking again will not help.
     pub fn fatal(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            retryable: false,
-        }
+        Self::new(Fault::BadRequest, message)
     }
 
     /// Asking again may help.
     pub fn retryable(message: impl Into<String>) -> Self {
-        Self {
-            message: message.into(),
-            retryable: true,
-        }
+        Self::new(Fault::Transient, message)
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Announcement, BlobId, Cancellation, Event, Fence, InboxItem, JournalEntry, Lane, OutboxEntry,
     Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, Stats, Status, Summary,
-    Timestamp, WaitingOn,
+    Timestamp, UsageLine, WaitingOn,
 };
 
 /// Everything the runtime needs from a store.
@@ -109,6 +109,8 @@ pub trait Registry: Send + Sync {
     async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>>;
     /// How many runs are in which state.
     async fn stats(&self, filter: ListFilter) -> StoreResult<Stats>;
+    /// What runs used, by session, agent and model.
+    async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>>;
     /// The earliest moment at which something happens by itself: a deadline of a parked run, a
     /// delivery to be tried again, a lease that ends.
     async fn next_due(&self) -> StoreResult<Option<Timestamp>>;
@@ -130,6 +132,8 @@ pub trait Journal: Send + Sync {
     async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()>;
     /// Renews leases; tells which of them are lost and which runs are unwanted.
     async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport>;
+    /// Shows in the record whether the run waits for its provider.
+    async fn hold(&self, hold: Hold) -> StoreResult<()>;
     /// The journal after `after`, checked against its hash chain.
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>>;
     /// A long output of a run.
@@ -384,6 +388,16 @@ pub struct Park {
     pub at: Timestamp,
     /// What it waits for.
     pub waiting_on: WaitingOn,
+}
+
+/// Says that a run which an executor holds waits for its provider, or no longer does. Not a fact
+/// about the run, so nothing of it is journaled.
+#[derive(Clone, Copy, Debug)]
+pub struct Hold {
+    /// The right to write.
+    pub fence: Fence,
+    /// Its place among the questions to the same model; `None` when it goes on.
+    pub position: Option<u32>,
 }
 
 /// Asks to end a run.

@@ -173,6 +173,17 @@ pub struct ToolAnswer {
     pub spawned: Option<ChildRef>,
     /// The todo list, if it wrote one.
     pub todos: Option<Vec<Todo>>,
+    /// Pictures for models that can look at them.
+    pub images: Vec<Image>,
+}
+
+/// A picture that a tool found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    pub media_type: String,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 impl ToolAnswer {

@@ -120,6 +120,7 @@ impl Step {
             stop,
             usage: Usage::default(),
             model: OFFLINE_MODEL.to_owned(),
+            held_ms: 0,
         }
     }
 }

@@ -106,6 +106,7 @@ pub(super) struct Fault {
     pub message: Option<String>,
     pub reason: Option<StopReason>,
     pub times: Option<u32>,
+    pub retry_after_ms: Option<u64>,
 }
 
 /// What goes wrong.
@@ -116,6 +117,14 @@ pub(super) enum FaultKind {
     Error,
     /// An error that asking again may help.
     Retryable,
+    /// The provider wants fewer questions.
+    RateLimited,
+    /// The key is not good.
+    Auth,
+    /// The history is too long.
+    ContextOverflow,
+    /// The provider's filter refused the question.
+    ContentFilter,
     /// A call whose arguments break off.
     MalformedCall,
     /// An answer with nothing in it.

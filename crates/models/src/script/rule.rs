@@ -190,6 +190,19 @@ impl Rule {
         Ok(match fault.kind {
             FaultKind::Error | FaultKind::Hang => Err(ModelError::fatal(message)),
             FaultKind::Retryable => Err(ModelError::retryable(message)),
+            FaultKind::RateLimited => {
+                let retry_after_ms = fault.retry_after_ms;
+                let fault = sortie_core::Fault::RateLimited { retry_after_ms };
+                Err(ModelError::new(fault, message))
+            }
+            FaultKind::Auth => Err(ModelError::new(sortie_core::Fault::Auth, message)),
+            FaultKind::ContextOverflow => Err(ModelError::new(
+                sortie_core::Fault::ContextOverflow,
+                message,
+            )),
+            FaultKind::ContentFilter => {
+                Err(ModelError::new(sortie_core::Fault::ContentFilter, message))
+            }
             FaultKind::Empty => Ok(self.finished(Vec::new(), StopReason::EndTurn, model)),
             FaultKind::Stop => {
                 let reason = fault.reason.unwrap_or(StopReason::MaxTokens);
@@ -243,6 +256,7 @@ impl Rule {
             stop,
             usage: self.usage,
             model,
+            held_ms: 0,
         }
     }
 

@@ -9,6 +9,7 @@ fn directory(base: &std::path::Path) -> Directory {
     Directory::new(DirectorySettings {
         pace: Duration::ZERO,
         base: base.to_owned(),
+        ..DirectorySettings::default()
     })
 }
 
@@ -20,7 +21,7 @@ fn a_name_that_is_not_there_says_what_is() {
     for (name, expected) in [
         (
             "vendor/big",
-            "there is no model \"vendor/big\": this build knows `offline` and `script:FILE`; other providers come with a later release",
+            "there is no provider \"vendor\": known are anthropic, openai, openai-chat, gemini, deepseek, glm, kimi, qwen, openrouter, groq, mistral, xai, ollama, llamacpp, vllm, lmstudio, azure, openai-compatible; another one needs `wire` and `base_url` under [providers.vendor] in sortie.toml",
         ),
         ("script:", "`script:` needs a file: `script:scenario.yaml`"),
         (
@@ -33,7 +34,7 @@ fn a_name_that_is_not_there_says_what_is() {
         ),
     ] {
         let error = directory(folder.path()).find(name).unwrap_err();
-        assert!(!error.retryable);
+        assert!(!error.fault.is_retryable());
         assert_eq!(error.message.replace(&base, "BASE"), expected);
     }
 }
@@ -49,7 +50,7 @@ async fn a_script_is_found_below_the_base_and_kept() {
         model.turn(request("main", "l", "t", &[]), &NoDeltas).await
     };
     // The second time it is the same model: its fault is used up.
-    assert!(ask().await.unwrap_err().retryable);
+    assert!(ask().await.unwrap_err().fault.is_retryable());
     let answer = ask().await.unwrap();
     assert_eq!(shown(&answer), "say hi");
     assert_eq!(

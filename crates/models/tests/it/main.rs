@@ -5,5 +5,9 @@
 mod directory;
 mod offline;
 mod player;
+mod record;
 mod script;
+mod server;
 mod support;
+mod transport;
+mod vendors;

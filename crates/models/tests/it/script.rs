@@ -17,7 +17,7 @@ fn model(text: &str) -> ScriptModel {
 async fn ask(model: &ScriptModel, request: &ModelRequest) -> String {
     match model.turn(request.clone(), &NoDeltas).await {
         Ok(answer) => shown(&answer),
-        Err(error) if error.retryable => format!("retryable: {}", error.message),
+        Err(error) if error.fault.is_retryable() => format!("retryable: {}", error.message),
         Err(error) => format!("error: {}", error.message),
     }
 }
@@ -252,6 +252,13 @@ async fn faults() {
             "error: no credit for find auth",
         ),
         ("{ kind: retryable }", "retryable: the script says so"),
+        (
+            "{ kind: rate_limited, retry_after_ms: 5 }",
+            "retryable: the script says so",
+        ),
+        ("{ kind: auth }", "error: the script says so"),
+        ("{ kind: context_overflow }", "error: the script says so"),
+        ("{ kind: content_filter }", "error: the script says so"),
         ("{ kind: empty }", ""),
         ("{ kind: stop }", "say half"),
         (
@@ -389,7 +396,7 @@ fn mistakes_in_a_file() {
         ),
         (
             "version: 1\nrules:\n- fault: { kind: explode }\n",
-            "script:3:18: unknown word `explode` (known: error, retryable, malformed_call, empty, hang, stop)",
+            "script:3:18: unknown word `explode` (known: error, retryable, rate_limited, auth, context_overflow, content_filter, malformed_call, empty, hang, stop)",
         ),
         (
             "rules: [{say: x}]\n",
@@ -519,6 +526,7 @@ impl DeltaSink for Heard {
     fn text(&self, delta: &str) {
         self.0.lock().unwrap().push_str(delta);
     }
+    fn held(&self, _held: Option<sortie_core::Held>) {}
 }
 
 #[tokio::test]

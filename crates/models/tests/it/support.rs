@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sortie_core::{
-    AnswerPart, Arguments, Asker, Block, CallId, Message, ModelAnswer, ModelRequest, ResultStatus,
-    RunId, ToolCall, ToolResult, ToolSpec,
+    AnswerPart, Arguments, Asker, Block, CallId, Images, Message, ModelAnswer, ModelRequest,
+    ResultStatus, RunId, ToolCall, ToolResult, ToolSpec, TurnOptions,
 };
 
 pub(crate) fn run_id(number: u128) -> RunId {
@@ -16,6 +16,7 @@ pub(crate) fn request(agent: &str, label: &str, task: &str, tools: &[&str]) -> M
     ModelRequest {
         asker: Asker {
             run: run_id(7),
+            root: run_id(1),
             agent: agent.to_owned(),
             label: label.to_owned(),
             task: task.to_owned(),
@@ -28,7 +29,8 @@ pub(crate) fn request(agent: &str, label: &str, task: &str, tools: &[&str]) -> M
         messages: vec![Arc::new(Message::User {
             text: task.to_owned(),
         })],
-        thinking: None,
+        images: Images::default(),
+        options: TurnOptions::default(),
     }
 }
 
@@ -88,6 +90,7 @@ pub(crate) fn result(call: &ToolCall, status: ResultStatus, text: impl Into<Stri
         text: text.into(),
         status,
         full: None,
+        images: Vec::new(),
     }
 }
 
@@ -103,6 +106,7 @@ pub(crate) fn with_results(request: &mut ModelRequest, texts: &[&str]) {
         stop: sortie_core::StopReason::ToolUse,
         usage: sortie_core::Usage::default(),
         model: String::new(),
+        held_ms: 0,
     };
     let calls = answered(request, &answer);
     let given = calls.iter().zip(texts);

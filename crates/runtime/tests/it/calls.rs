@@ -164,6 +164,7 @@ async fn long_output() -> (String, String) {
             | Event::InboxTaken { .. }
             | Event::Answered { .. }
             | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
             | Event::Intended { .. }
             | Event::Delegated { .. }
             | Event::Finished { .. } => None,

@@ -254,7 +254,7 @@ async fn thinking_tools_and_cleanup_of_a_spawn_reach_the_child() {
     let narrow = stage.run_of("narrow").await;
     assert_eq!(stage.record(narrow).await.status, Status::Completed);
     let request = stage.model().request("narrow", 1).expect("its request");
-    assert_eq!(request.thinking.as_deref(), Some("high"));
+    assert_eq!(request.options.thinking.as_deref(), Some("high"));
     assert_eq!(stage.record(narrow).await.cleanup, Cleanup::Delete);
     let stage = stage.restart().await;
     let record = stage

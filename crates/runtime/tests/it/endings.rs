@@ -241,7 +241,7 @@ async fn an_error_that_asking_again_does_help() {
     insta::assert_snapshot!(stage.log(run).await, @r#"
     admitted general: do it
     claimed
-    model failed (retryable): the provider is busy
+    model failed (transient): the provider is busy
     answered 1: "Better now."
     finished completed: Better now.
     "#);

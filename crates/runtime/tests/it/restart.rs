@@ -37,6 +37,7 @@ async fn turns(stage: &Stage, run: RunId) -> Vec<u32> {
         | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
         | Event::Intended { .. }
         | Event::Delegated { .. }
         | Event::ToolFinished { .. }

@@ -85,6 +85,7 @@ async fn what_a_model_reads_about_a_call_that_did_not_run_is_bounded() {
             | Event::InboxTaken { .. }
             | Event::Answered { .. }
             | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
             | Event::Intended { .. }
             | Event::Delegated { .. }
             | Event::Finished { .. } => None,

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
-    Append, Appended, Blob, Event, Fence, InboxItem, JournalEntry, Park, Summary, Timestamp,
+    Append, Appended, Blob, Event, Fence, Hold, InboxItem, JournalEntry, Park, Summary, Timestamp,
+    WaitingOn,
 };
 
 use crate::chain::{Stamp, Tail};
@@ -83,7 +84,7 @@ fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> 
     sql::run(
         connection,
         "UPDATE runs SET head_seq = :head_seq, head_hash = :head_hash, waiting_on = :waiting_on,
-             progress = MAX(progress, :progress), tool_calls = :tool_calls, model = :model,
+             wait_position = NULL, progress = MAX(progress, :progress), tool_calls = :tool_calls, model = :model,
              last_text = :last_text, input_tokens = :input_tokens, output_tokens = :output_tokens,
              cache_read_tokens = :cache_read_tokens, cache_write_tokens = :cache_write_tokens,
              cost_usd = :cost_usd
@@ -92,7 +93,7 @@ fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> 
             ":rowid": rowid,
             ":head_seq": tail.seq,
             ":head_hash": tail.hash,
-            ":waiting_on": summary.waiting_on.map(sortie_core::WaitingOn::as_str),
+            ":waiting_on": summary.waiting_on.map(WaitingOn::as_str),
             ":progress": summary.progress,
             ":tool_calls": summary.tool_calls,
             ":model": summary.model,
@@ -157,6 +158,21 @@ fn remove_items(connection: &Connection, run: &str, last: i64) -> Done<()> {
         connection,
         "UPDATE runs SET inbox_count = inbox_count - ?2 WHERE run_id = ?1",
         params![run, whole(removed as u64)],
+    )?;
+    Ok(())
+}
+
+/// Shows in the record whether the run waits for its provider.
+pub(crate) fn hold(connection: &Connection, hold: &Hold) -> Done<()> {
+    let held = row::hold(connection, hold.fence)?;
+    let waiting_on = match hold.position {
+        Some(_) => WaitingOn::RateLimit,
+        None => WaitingOn::Model,
+    };
+    sql::run(
+        connection,
+        "UPDATE runs SET waiting_on = ?2, wait_position = ?3 WHERE rowid = ?1",
+        params![held.rowid, waiting_on.as_str(), hold.position],
     )?;
     Ok(())
 }

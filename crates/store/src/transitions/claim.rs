@@ -202,7 +202,8 @@ pub(crate) fn release(connection: &Connection, fence: Fence) -> Done<()> {
     let held = row::hold(connection, fence)?;
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', lease_owner = NULL,
+        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', wait_position = NULL,
+             lease_owner = NULL,
              lease_until = NULL
          WHERE rowid = ?1",
         [held.rowid],

@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
-    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Outcome, Timestamp,
+    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Outcome,
+    Timestamp, Usage,
 };
 
 use crate::chain::Stamp;
@@ -92,10 +93,12 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
     };
     tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
     let delivery = announce(connection, row, &ending)?;
+    add_to_ancestors(connection, row)?;
     sql::run(
         connection,
         "UPDATE runs SET phase = 'ended', status = :status, outcome = :outcome,
-             progress = MAX(progress, :progress), waiting_on = NULL, epoch = :epoch,
+             progress = MAX(progress, :progress), waiting_on = NULL, wait_position = NULL,
+             epoch = :epoch,
              lease_owner = NULL, lease_until = NULL, inbox_count = 0, delivery = :delivery,
              ended_at = :at, head_seq = :head_seq, head_hash = :head_hash
          WHERE run_id = :run_id",
@@ -123,6 +126,25 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         head: tail.head(),
         outcome: ending.outcome,
     })
+}
+
+/// What a run used is also what its ancestors' descendants used, whoever of them has ended.
+fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
+    if row.usage == Usage::default() {
+        return Ok(());
+    }
+    let mut next = row.parent.map(|parent| parent.to_string());
+    while let Some(ancestor) = next {
+        row::add_usage(connection, &ancestor, row.usage)?;
+        next = sql::first(
+            connection,
+            "SELECT parent_id FROM runs WHERE run_id = ?1",
+            [&ancestor],
+            |row| Ok(row.get::<_, Option<String>>(0)?),
+        )?
+        .flatten();
+    }
+    Ok(())
 }
 
 /// Only a result is worth a full bar; other ends keep what was reached.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, ToSql, params_from_iter};
 use sortie_core::{
     BlobId, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Stats, Status, StoreError, Timestamp,
+    UsageLine,
 };
 
 use crate::fault::{Done, Fault};
@@ -68,7 +69,9 @@ fn with_positions(connection: &Connection, found: Vec<(RunRecord, Phase)>) -> Do
         HashMap::new()
     };
     let placed = found.into_iter().map(|(mut record, _)| {
-        record.queue_position = positions.get(&record.run_id).copied();
+        if let Some(position) = positions.get(&record.run_id) {
+            record.queue_position = Some(*position);
+        }
         record
     });
     Ok(placed.collect())
@@ -103,6 +106,35 @@ pub(crate) fn stats(connection: &Connection, filter: &ListFilter) -> Done<Stats>
         stats.add(status, count.unsigned_abs());
     }
     Ok(stats)
+}
+
+/// What runs used, by session, agent and model.
+pub(crate) fn usage(connection: &Connection, filter: &ListFilter) -> Done<Vec<UsageLine>> {
+    let condition = Condition::of(filter);
+    sql::all(
+        connection,
+        &format!(
+            "SELECT session, agent, model, COUNT(*) AS runs, SUM(tool_calls) AS tool_calls,
+                    COUNT(*) - COUNT(cost_usd) AS unpriced,
+                    SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
+                    SUM(cache_read_tokens) AS cache_read_tokens,
+                    SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_usd) AS cost_usd
+             FROM runs {} GROUP BY session, agent, model ORDER BY session, agent, model",
+            condition.sql
+        ),
+        params_from_iter(condition.values.iter()),
+        |row| {
+            Ok(UsageLine {
+                session: sql::word(row, "session")?,
+                agent: row.get("agent")?,
+                model: row.get("model")?,
+                runs: row.get::<_, i64>("runs")?.unsigned_abs(),
+                unpriced: row.get::<_, i64>("unpriced")?.unsigned_abs(),
+                tool_calls: row.get::<_, i64>("tool_calls")?.unsigned_abs(),
+                usage: row::usage(row, "")?,
+            })
+        },
+    )
 }
 
 /// A filter as SQL. Only our own words are in the text; what was asked for is bound.

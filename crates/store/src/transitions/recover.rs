@@ -110,7 +110,7 @@ fn requeue(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()> {
     count_death(connection, row, deaths)?;
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', recovered = 1,
+        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', wait_position = NULL, recovered = 1,
              lease_owner = NULL, lease_until = NULL
          WHERE run_id = ?1",
         [&row.tail.run],

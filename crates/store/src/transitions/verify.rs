@@ -106,6 +106,7 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
         | Event::InboxTaken { .. }
         | Event::Answered { .. }
         | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
         | Event::Intended { .. }
         | Event::Delegated { .. }
         | Event::ToolFinished { .. } => None,

@@ -44,7 +44,7 @@ async fn a_newer_schema_is_refused() {
         .pragma_update(None, "user_version", 99)
         .unwrap();
     let expected = "the store could not open its database: the store has schema version 99 and \
-                    this program knows versions up to 1; use the newer program that made it";
+                    this program knows versions up to 2; use the newer program that made it";
     let writing = SqliteStore::open(home.path(), &owner()).unwrap_err();
     assert_eq!(chain_of(&writing), expected);
     let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
@@ -60,7 +60,32 @@ async fn an_empty_file_gets_its_tables() {
     let version: i64 = database(home.path())
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 1);
+    assert_eq!(version, 2);
+}
+
+/// The tables as the first release made them.
+const FIRST_SCHEMA: &str = include_str!("../../src/migrations/0001_registry.sql");
+
+#[tokio::test]
+async fn a_store_of_the_first_release_is_brought_up_to_date() {
+    let home = home();
+    let first = rusqlite::Connection::open(home.path().join("sortie.db")).unwrap();
+    first
+        .execute_batch(&format!("{FIRST_SCHEMA}\nPRAGMA user_version = 1;"))
+        .unwrap();
+    drop(first);
+    let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
+    assert!(
+        chain_of(&reading).contains("start a task once to bring it up to date"),
+        "{}",
+        chain_of(&reading)
+    );
+    let store = open(home.path());
+    admit(&store, 1, spec(1)).await;
+    assert_eq!(
+        store.get(run(1)).await.unwrap().children_usage,
+        sortie_core::Usage::default()
+    );
 }
 
 #[cfg(unix)]

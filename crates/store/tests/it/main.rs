@@ -60,6 +60,8 @@ conformance!(
     admission_writes_run_edge_and_first_event,
     the_same_call_gets_the_same_child,
     admission_refuses_over_caps_and_for_ending_parents,
+    a_wait_for_the_provider_shows_in_the_record,
+    what_descendants_used_is_added_to_all_their_ancestors,
     admission_checks_the_parents_fence,
     claim_leases_and_journals,
     claim_respects_lane_limits,

@@ -1355,3 +1355,98 @@ pub(crate) async fn delete_removes_a_subtree_or_nothing(store: &dyn Store) {
     let report = store.verify().await.unwrap();
     assert_eq!((report.runs, report.entries), (1, 1));
 }
+
+pub(crate) async fn a_wait_for_the_provider_shows_in_the_record(store: &dyn Store) {
+    let fence = running(store, 1, spec(1)).await;
+    let hold = |position| Hold { fence, position };
+    store.hold(hold(Some(3))).await.unwrap();
+    assert_eq!(state(store, 1).await, "running rate_limit not_required");
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(record.queue_position, Some(3));
+    let listed = store.list(ListFilter::default()).await.unwrap();
+    assert_eq!(listed[0].queue_position, Some(3));
+    store.hold(hold(None)).await.unwrap();
+    assert_eq!(state(store, 1).await, "running model not_required");
+    store.hold(hold(Some(1))).await.unwrap();
+    // Whatever the run does next ends the wait.
+    store
+        .append(appending(fence, 3, vec![note("it answered")]))
+        .await
+        .unwrap();
+    let record = store.get(run(1)).await.unwrap();
+    assert_eq!(record.queue_position, None);
+    assert_eq!(record.head, Seq(3), "a wait is no fact of the run");
+    let late = Fence {
+        epoch: Epoch(fence.epoch.0 + 1),
+        ..fence
+    };
+    assert_fenced(
+        store
+            .hold(Hold {
+                fence: late,
+                position: None,
+            })
+            .await,
+    );
+}
+
+pub(crate) async fn what_descendants_used_is_added_to_all_their_ancestors(store: &dyn Store) {
+    let root = running(store, 1, spec(1)).await;
+    let deep = |number, parent| RunSpec {
+        depth: number - 1,
+        caps: AdmissionCaps {
+            max_children_per_tree: 9,
+            max_depth: 9,
+        },
+        ..child(number, parent, 1)
+    };
+    let parent = running(store, 2, deep(2, 1)).await;
+    let leaf = running(store, 3, deep(3, 2)).await;
+    let used = |tokens, cost_usd| Summary {
+        usage: Usage {
+            input_tokens: Some(tokens),
+            cost_usd,
+            ..Usage::default()
+        },
+        ..summary(5)
+    };
+    let finish = |fence, millis, summary| Finish {
+        summary,
+        ..finishing(fence, millis, completed("done"))
+    };
+    store
+        .finish(finish(leaf, 4, used(100, Some(0.5))))
+        .await
+        .unwrap();
+    store
+        .finish(finish(parent, 5, used(10, None)))
+        .await
+        .unwrap();
+    let total = async |number| store.get(run(number)).await.unwrap().total_usage();
+    assert_eq!(total(3).await.input_tokens, Some(100));
+    let middle = total(2).await;
+    assert_eq!(
+        (middle.input_tokens, middle.cost_usd),
+        (Some(110), Some(0.5))
+    );
+    store
+        .append(Append {
+            summary: used(1, Some(0.25)),
+            ..appending(root, 6, vec![note("more")])
+        })
+        .await
+        .unwrap();
+    let whole = total(1).await;
+    assert_eq!(
+        (whole.input_tokens, whole.cost_usd),
+        (Some(111), Some(0.75))
+    );
+    assert_eq!(whole.output_tokens, None, "unknown stays unknown");
+    // What was used outlives the records of those who used it.
+    store.deliver(at(7)).await.unwrap();
+    store.delete(run(2)).await.unwrap();
+    assert_eq!(total(1).await.input_tokens, Some(111));
+    let lines = store.usage(ListFilter::default()).await.unwrap();
+    assert_eq!(lines.len(), 1);
+    assert_eq!((lines[0].runs, lines[0].unpriced), (1, 0));
+}

@@ -44,7 +44,10 @@ pub(crate) fn spec(number: u32) -> RunSpec {
             max_iterations: None,
         },
         model: "offline".to_owned(),
+        fallbacks: Vec::new(),
         thinking: None,
+        sampling: Sampling::default(),
+        result_schema: None,
         workspace: "project".into(),
         lang: Lang::En,
         limits: Limits {
@@ -57,6 +60,7 @@ pub(crate) fn spec(number: u32) -> RunSpec {
         cleanup: Cleanup::Keep,
         tools: Vec::new(),
         continues: None,
+        fork: None,
         report_to: Vec::new(),
         approved: false,
         caps: AdmissionCaps {
@@ -163,8 +167,10 @@ pub(crate) fn summary(progress: u8) -> Summary {
 
 pub(crate) fn note(message: &str) -> Event {
     Event::ModelFailed {
+        model: "offline".to_owned(),
+        fault: Fault::Transient,
         message: message.to_owned(),
-        retryable: true,
+        shown: false,
     }
 }
 

@@ -198,5 +198,6 @@ fn answer(parts: Vec<AnswerPart>, stop: StopReason) -> ModelAnswer {
             ..Usage::default()
         },
         model: "sim".to_owned(),
+        held_ms: 0,
     }
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sortie_core::{
     Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
-    Claimed, Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, InboxItem, Journal,
-    JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry, RunId,
-    RunRecord, Seq, Settlement, Stats, StoreResult, Timestamp, Unblock, Update, VerifyReport,
+    Claimed, Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, Hold, InboxItem,
+    Journal, JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry,
+    RunId, RunRecord, Seq, Settlement, Stats, StoreResult, Timestamp, Unblock, Update, UsageLine,
+    VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -130,6 +131,7 @@ in_turn! {
         get(run: RunId) -> RunRecord;
         list(filter: ListFilter) -> Vec<RunRecord>;
         stats(filter: ListFilter) -> Stats;
+        usage(filter: ListFilter) -> Vec<UsageLine>;
         next_due() -> Option<Timestamp>;
     }
 
@@ -146,6 +148,7 @@ in_turn! {
         finish(finish: Finish) -> EndReport;
         release(fence: Fence, at: Timestamp) -> ();
         heartbeat(beat: Heartbeat) -> HeartbeatReport;
+        hold(hold: Hold) -> ();
         read(run: RunId, after: Seq) -> Vec<JournalEntry>;
     }
 

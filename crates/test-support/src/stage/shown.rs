@@ -32,10 +32,10 @@ fn event_line(event: &Event) -> String {
             format!("inbox {}", items.join(", "))
         }
         Event::Answered { turn, blocks, .. } => format!("answered {turn}: {}", said(blocks)),
-        Event::ModelFailed { message, retryable } => {
-            let kind = if *retryable { "retryable" } else { "fatal" };
-            format!("model failed ({kind}): {}", short(message))
+        Event::ModelFailed { fault, message, .. } => {
+            format!("model failed ({}): {}", fault.name(), short(message))
         }
+        Event::Compacted { parts, .. } => format!("compacted {} parts", parts.len()),
         Event::Intended { call, .. } => format!("intended {call}"),
         Event::Delegated { call, wait } => format!("delegated {call} to {}", waited(wait)),
         Event::ToolFinished { result, .. } => result_line(result),
@@ -221,6 +221,22 @@ fn kind_line(kind: &NotificationKind) -> String {
             tool_calls,
         } => format!("progress {progress} after {tool_calls}"),
         NotificationKind::Tool { tool, tool_calls } => format!("tool {tool} after {tool_calls}"),
+        NotificationKind::Held {
+            position: Some(position),
+            ..
+        } => format!("held at {position}"),
+        NotificationKind::Held { position: None, .. } => "held no longer".to_owned(),
+        NotificationKind::Retrying {
+            error,
+            model,
+            shown,
+            ..
+        } => format!(
+            "asks {model} {}after {}",
+            if *shown { "again " } else { "" },
+            short(error)
+        ),
+        NotificationKind::Compacted { .. } => "compacted".to_owned(),
         NotificationKind::Said { text } => format!("said {}", short(text)),
         NotificationKind::Completed { result } => format!("completed {}", short(result)),
         NotificationKind::Failed { error } => format!("failed {}", short(error)),

@@ -84,7 +84,7 @@ pub(super) async fn idle_runtime(
         only_admits: true,
         ..Wishes::default()
     };
-    let models = wiring::models(settings, Duration::ZERO);
+    let models = wiring::models(settings, Duration::ZERO, None);
     wiring::start(settings, screen, models, wishes).await
 }
 

@@ -103,7 +103,17 @@ fn detail(event: &Event) -> String {
             let said: Vec<&str> = blocks.iter().map(block).collect();
             format!("turn={turn} stop={} {}", word(stop), said.join(" | "))
         }
-        Event::ModelFailed { message, retryable } => format!("retryable={retryable} {message}"),
+        Event::ModelFailed {
+            model,
+            fault,
+            message,
+            ..
+        } => format!("model={model} fault={} {message}", fault.name()),
+        Event::Compacted {
+            parts,
+            chars_before,
+            chars_after,
+        } => format!("parts={} chars={chars_before}..{chars_after}", parts.len()),
         Event::Intended { call, .. } => format!("call={call}"),
         Event::Delegated { call, wait } => match wait {
             ChildWait::Result { child } => {

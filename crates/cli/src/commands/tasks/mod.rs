@@ -63,7 +63,7 @@ impl Tasks {
 }
 
 /// The store and the task that a person means.
-async fn open(settings: &Settings, id: &str) -> Result<(ReadStore, RunRecord), Problem> {
+pub(super) async fn open(settings: &Settings, id: &str) -> Result<(ReadStore, RunRecord), Problem> {
     let store = wiring::read_store(settings)?;
     let run = resolve(&store, id).await?;
     let record = store.get(run).await?;

@@ -1,0 +1,235 @@
+//! Models that fail, fall-backs, histories that grow too long, results with a schema, and forks.
+
+use serde_json::json;
+use sortie_agent::{Past, RunState, Step};
+use sortie_core::{
+    BlobId, Epoch, Event, Fault, ForkPoint, JournalEntry, Message, Seq, Timestamp, WaitingOn,
+};
+
+use crate::player::{Player, RUN, read, run_id, spec};
+
+const LIMITED: Fault = Fault::RateLimited {
+    retry_after_ms: Some(90_000),
+};
+
+#[test]
+fn a_model_that_fails_is_asked_again_later_and_given_up_in_the_end() {
+    let mut player = Player::new(spec());
+    for longest in [500, 1_000, 2_000, 4_000] {
+        player.fail(Fault::Transient);
+        let Step::CallModel(call) = player.state.next_step(player.now, None) else {
+            panic!("{}", player.next());
+        };
+        // A part of the wait is the run's own, so that runs do not come back together.
+        assert!(
+            (longest / 2..=longest).contains(&call.delay_ms),
+            "{} of {longest}",
+            call.delay_ms
+        );
+    }
+    player.fail(Fault::Transient);
+    assert_eq!(player.next(), "finish failed (error)");
+}
+
+#[test]
+fn runs_that_failed_together_do_not_come_back_together() {
+    let delays: std::collections::BTreeSet<u64> = (1..=20)
+        .map(|number| {
+            let first = JournalEntry {
+                run: run_id(number),
+                seq: Seq(1),
+                at: Timestamp(0),
+                epoch: Epoch(0),
+                event: Event::Admitted {
+                    spec: Box::new(spec()),
+                },
+            };
+            let failed = JournalEntry {
+                seq: Seq(2),
+                event: Event::ModelFailed {
+                    model: "script".to_owned(),
+                    fault: Fault::Transient,
+                    message: String::new(),
+                    shown: false,
+                },
+                ..first.clone()
+            };
+            let state = RunState::fold(&Past::default(), &[first, failed]).expect("a journal");
+            match state.next_step(Timestamp(0), None) {
+                Step::CallModel(call) => call.delay_ms,
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    assert!(delays.len() > 10, "{delays:?}");
+}
+
+#[test]
+fn what_follows_from_which_failure() {
+    let check = |fault: Fault, alone: &str, with_another: &str| {
+        let mut player = Player::new(spec());
+        player.fail(fault);
+        assert_eq!(asks(&player), alone, "{fault:?}");
+        let mut player = Player::with(|spec| spec.fallbacks = vec!["second".to_owned()]);
+        player.fail(fault);
+        assert_eq!(asks(&player), with_another, "{fault:?}");
+    };
+    check(Fault::Transient, "script", "script");
+    check(LIMITED, "script after 90000 ms", "second");
+    check(Fault::Auth, "finish failed (error)", "second");
+    check(Fault::BadRequest, "finish failed (error)", "second");
+    check(Fault::ContextOverflow, "finish failed (error)", "second");
+    let filtered = "finish failed (error)";
+    check(Fault::ContentFilter, filtered, filtered);
+}
+
+#[test]
+fn a_chain_is_walked_to_its_end_and_the_run_stays_with_who_answered() {
+    let mut player = Player::with(|spec| {
+        spec.fallbacks = vec!["second".to_owned(), "third".to_owned()];
+    });
+    player.fail(Fault::Transient).fail(Fault::Transient);
+    assert_eq!(asks(&player), "second");
+    player.call(&[read("a")]).result("1-0", "text");
+    player.fail(Fault::Auth);
+    assert_eq!(asks(&player), "third");
+    player.call(&[read("b")]).result("2-0", "text");
+    assert_eq!(asks(&player), "third");
+    for _ in 0..4 {
+        player.fail(Fault::Transient);
+        assert!(asks(&player).starts_with("third"));
+    }
+    player.fail(Fault::Transient);
+    assert_eq!(player.next(), "finish failed (error)");
+}
+
+/// Whom the machine asks, leaving out waits that a die decides.
+fn asks(player: &Player) -> String {
+    match player.state.next_step(player.now, None) {
+        Step::CallModel(call) if call.delay_ms > 30_000 => {
+            format!("{} after {} ms", call.model, call.delay_ms)
+        }
+        Step::CallModel(call) => call.model,
+        Step::Compact(_) | Step::CallTools(_) | Step::Wait(_) | Step::Finish(_) | Step::Done => {
+            player.next()
+        }
+    }
+}
+
+#[test]
+fn a_history_that_is_too_long_becomes_shorter_once_and_keeps_task_todos_and_newest() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 9);
+    let long = "line of an old file\n".repeat(1_000);
+    player.call(&[read("old")]).result("1-0", &long);
+    player.call(&[("todo_write", json!({}))]).todos("2-0", 1, 2);
+    player.call(&[read("new")]).result("3-0", &long);
+    player.fail(Fault::ContextOverflow);
+    assert_eq!(player.next(), "shorten 1 parts, 1 texts kept");
+    assert_eq!(player.state.waiting_on(), Some(WaitingOn::Model));
+    player.shorten();
+    assert_eq!(player.next(), "ask turn 4");
+    let pointer = format!("blob:{}", BlobId::of(long.as_bytes()).as_str());
+    let texts: Vec<String> = player.state.messages().iter().map(whole).collect();
+    insta::assert_snapshot!(
+        texts
+            .join("\n")
+            .replace(&pointer, "blob:…")
+            .replace(long.trim_end(), "(the whole file)"),
+        @r#"
+    look around
+    (calls)
+    [shortened: read_file, 20,000 characters, 1,000 lines; begins: "line of an old file line of an old file line of an old file line of an old file line of an old file line of an old file line of an old file line of an old file line of an old file line of an old file"; read_file with path "blob:…" gives the whole text]
+    (calls)
+    noted
+    (calls)
+    (the whole file)
+
+    [History shortened] The conversation had grown too long to read, so one older answer was replaced by a summary. Its whole text can be read again where the summary says. Go on with the task.
+    Your todo list:
+    [x] step 0
+    [ ] step 1
+    "#
+    );
+    // Once is enough: a second refusal in a row is the end, and a later one is not.
+    let mut again = player.clone();
+    again.fail(Fault::ContextOverflow);
+    assert_eq!(again.next(), "finish failed (error)");
+    player.call(&[read("more")]).result("4-0", &long);
+    player.fail(Fault::ContextOverflow);
+    assert_eq!(player.next(), "shorten 1 parts, 1 texts kept");
+}
+
+fn whole(message: &std::sync::Arc<Message>) -> String {
+    match &**message {
+        Message::User { text } | Message::Notice { text } => text.clone(),
+        Message::Assistant { .. } => "(calls)".to_owned(),
+        Message::Tools { results } => results
+            .iter()
+            .map(|result| result.text.clone())
+            .collect::<Vec<_>>()
+            .join("\n"),
+    }
+}
+
+#[test]
+fn a_long_history_with_nothing_to_shorten_is_a_clear_end_with_what_there_is() {
+    let mut player = Player::new(spec());
+    player
+        .answer(
+            "half the work",
+            &[read("a")],
+            sortie_core::StopReason::ToolUse,
+        )
+        .result("1-0", "short")
+        .fail(Fault::ContextOverflow);
+    assert_eq!(player.next(), "finish failed (error): half the work");
+}
+
+#[test]
+fn a_result_with_a_schema_has_to_fit_it() {
+    let schema = json!({
+        "type": "object", "required": ["count"], "properties": {"count": {"type": "integer"}}
+    });
+    let check = |said: &str, expected: &str| {
+        let mut player = Player::with(|spec| spec.result_schema = Some(schema.clone().into()));
+        player.say(said);
+        assert_eq!(player.next(), expected, "{said}");
+    };
+    check(r#"{"count": 3}"#, r#"finish completed: {"count": 3}"#);
+    check(
+        "```json\n{\"count\": 3}\n```",
+        r#"finish completed: {"count": 3}"#,
+    );
+    for misfit in ["three", r#"{"count": "3"}"#, "{}", r#"Here: {"count": 3}"#] {
+        check(misfit, "ask turn 2");
+    }
+    let mut player = Player::with(|spec| spec.result_schema = Some(schema.clone().into()));
+    player.say("one").say("two").say("three");
+    assert_eq!(player.next(), "finish failed (schema): three");
+}
+
+#[test]
+fn a_fork_goes_on_where_the_other_run_was() {
+    let mut player = Player::new(spec());
+    player
+        .call(&[("todo_write", json!({}))])
+        .todos("1-0", 1, 2)
+        .call(&[read("a"), read("b")])
+        .result("2-0", "text of a");
+    let past = player.state.clone().into_past();
+    let mut spec = spec();
+    spec.fork = Some(ForkPoint {
+        run: RUN,
+        at: player.state.head(),
+    });
+    let forked = Player::after(&past, spec);
+    insta::assert_snapshot!(forked.seen(), @"
+    user: look around
+    assistant: todo_write#1-0
+    tools: #1-0 noted
+    assistant: read_file#2-0 read_file#2-1
+    tools: #2-0 text of a #2-1 The answer to this call came after the place where this run branched off. Make the call again if you need it.
+    ");
+    assert_eq!(forked.next(), "ask turn 1");
+    assert_eq!(forked.state.todos().len(), 2);
+}

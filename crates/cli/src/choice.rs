@@ -1,0 +1,159 @@
+//! Which model a run gets, and how it is asked.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+use sortie_core::Sampling;
+use sortie_models::{OFFLINE_MODEL, USUAL_TIMEOUT, discover, suggest_default, usual_endpoints};
+use sortie_runtime::NewRun;
+use sortie_text::t;
+
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+
+/// The largest schema that is read.
+const MAX_SCHEMA_BYTES: u64 = 1 << 20;
+
+/// The flags about models, the same for every command that makes a run.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Model options")]
+pub(crate) struct ModelArguments {
+    /// The model: `vendor/model`, `offline`, `script:FILE` or `replay:FOLDER` [env: SORTIE_MODEL]
+    /// [default: as configured, else what is found]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// A model to ask when the one before cannot answer; can be given several times
+    #[arg(long = "fallback", value_name = "MODEL")]
+    fallbacks: Vec<String>,
+    /// How hard to think: default, low, high, or the vendor's own word
+    #[arg(long, value_name = "LEVEL")]
+    thinking: Option<String>,
+    /// How freely to choose words, from 0 to 2
+    #[arg(long, value_name = "NUMBER", value_parser = temperature)]
+    temperature: Option<f64>,
+    /// The most tokens of one answer
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_tokens: Option<u64>,
+    /// A file with the JSON schema that the result has to fit
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// A folder that keeps all questions and answers, without secrets, for `--model replay:FOLDER`
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
+}
+
+fn temperature(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| "expected a number".to_owned())?;
+    if (0.0..=2.0).contains(&number) {
+        Ok(number)
+    } else {
+        Err("expected a number from 0 to 2".to_owned())
+    }
+}
+
+/// How a run is asked for: with which model, and where it is recorded.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen {
+    /// The model.
+    pub(crate) name: String,
+    by_flag: bool,
+    fallbacks: Option<Vec<String>>,
+    thinking: Option<String>,
+    sampling: Sampling,
+    schema: Option<Value>,
+    /// Where questions and answers are kept.
+    pub(crate) record: Option<PathBuf>,
+}
+
+impl ModelArguments {
+    /// The flag's model, else the configured one, else what is there.
+    pub(crate) async fn choose(self, settings: &Settings) -> Result<Chosen, Problem> {
+        let by_flag = self.model.is_some();
+        let name = match self.model.as_deref() {
+            Some(name) => settings.absolute_model(name),
+            None => default_model(settings).await?,
+        };
+        if name == OFFLINE_MODEL {
+            output::note(&t!(settings.lang, "offline-model"));
+        }
+        let fallbacks: Vec<String> = self
+            .fallbacks
+            .iter()
+            .map(|name| settings.absolute_model(name))
+            .collect();
+        Ok(Chosen {
+            name,
+            by_flag,
+            fallbacks: (!fallbacks.is_empty()).then_some(fallbacks),
+            thinking: self.thinking,
+            sampling: Sampling {
+                temperature: self.temperature,
+                max_tokens: self.max_tokens,
+            },
+            schema: self
+                .schema
+                .map(|path| read_schema(&settings.folder.join(path)))
+                .transpose()?,
+            record: self.record.map(|folder| settings.folder.join(folder)),
+        })
+    }
+}
+
+impl Chosen {
+    /// A run with this model: a flag beats the agent's wish, the default does not.
+    pub(crate) fn run(self, task: String, workspace: PathBuf) -> NewRun {
+        let new = NewRun::new(task, workspace, &self.name);
+        NewRun {
+            model: self.by_flag.then_some(self.name),
+            fallbacks: self.fallbacks,
+            thinking: self.thinking,
+            sampling: self.sampling,
+            result_schema: self.schema,
+            ..new
+        }
+    }
+}
+
+/// The configured model; else that of a vendor whose key is set; else a server on this machine.
+pub(crate) async fn default_model(settings: &Settings) -> Result<String, Problem> {
+    if let Some(name) = settings.configured_model() {
+        return Ok(name);
+    }
+    let variables = &settings.provider_variables;
+    let (name, why) = if let Some(found) = suggest_default(variables) {
+        (found.model, found.vendor)
+    } else {
+        let found = discover(&usual_endpoints(variables), USUAL_TIMEOUT).await;
+        let server = found.into_iter().find(|server| !server.models.is_empty());
+        let Some(server) = server else {
+            return Err(Problem::NoModel);
+        };
+        let Some(model) = server.models.into_iter().next() else {
+            return Err(Problem::NoModel);
+        };
+        (model.name, server.base_url)
+    };
+    output::note(&t!(
+        settings.lang,
+        "model-found",
+        model = name.as_str(),
+        origin = why
+    ));
+    Ok(name)
+}
+
+fn read_schema(path: &Path) -> Result<Value, Problem> {
+    use std::io::Read as _;
+    let bad = |problem: String| Problem::Schema {
+        path: path.to_owned(),
+        problem,
+    };
+    let file = std::fs::File::open(path).map_err(|error| bad(error.to_string()))?;
+    let mut text = String::new();
+    file.take(MAX_SCHEMA_BYTES)
+        .read_to_string(&mut text)
+        .map_err(|error| bad(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| bad(error.to_string()))
+}

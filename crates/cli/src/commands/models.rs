@@ -1,0 +1,230 @@
+//! `sortie models`.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Subcommand;
+use serde_json::json;
+use sortie_core::{
+    AnswerPart, Asker, Clock, Message, ModelDirectory, ModelRequest, NoDeltas, TurnOptions, Usage,
+};
+use sortie_models::{
+    Directory, Found, USUAL_TIMEOUT, VendorListing, discover, prices_as_of, usual_endpoints,
+};
+use sortie_runtime::ProcessClock;
+use sortie_text::{cut_columns, one_line, t};
+
+use crate::choice::default_model;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::table;
+use crate::wiring;
+
+/// How long a check waits for an answer.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(60);
+/// How much of an answer a check shows.
+const SHOWN_COLUMNS: usize = 80;
+
+/// Shows which models can be used.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// Lists the vendors, whether their keys are set, and the servers on this machine
+    List {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Asks a model for one word, to see whether it answers
+    Check {
+        /// The model, `vendor/model` [default: the one that runs would use]
+        model: Option<String>,
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+impl ModelsCommand {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        settings.warn_about_configuration();
+        let directory = wiring::models(settings, Duration::ZERO, None);
+        match self {
+            Self::List { json } => list(settings, &directory, json).await,
+            Self::Check { model, json } => {
+                let name = match model {
+                    Some(name) => settings.absolute_model(&name),
+                    None => default_model(settings).await?,
+                };
+                check(settings, &directory, name, json).await
+            }
+        }
+    }
+}
+
+async fn list(settings: &Settings, directory: &Directory, as_json: bool) -> Result<Exit, Problem> {
+    let lang = settings.lang;
+    let found = discover(
+        &usual_endpoints(&settings.provider_variables),
+        USUAL_TIMEOUT,
+    )
+    .await;
+    let vendors = directory.vendors();
+    if as_json {
+        output::json(&json!({
+            "vendors": vendors.iter().map(vendor_json).collect::<Vec<_>>(),
+            "servers": found.iter().map(server_json).collect::<Vec<_>>(),
+            "configured": settings.configured_model(),
+            "prices_as_of": prices_as_of(),
+        }))?;
+        return Ok(Exit::Ok);
+    }
+    let head = [
+        t!(lang, "column-vendor"),
+        t!(lang, "column-wire"),
+        t!(lang, "column-key-state"),
+        t!(lang, "column-default-model"),
+        t!(lang, "column-address"),
+    ];
+    let rows = vendors
+        .iter()
+        .map(|vendor| {
+            vec![
+                vendor.name.clone(),
+                vendor.wire.clone(),
+                key_words(settings, vendor),
+                vendor.default_model.clone().unwrap_or_default(),
+                vendor.base_url.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    output::text(&table::rows(head.to_vec(), rows))?;
+    for server in &found {
+        let names: Vec<&str> = server
+            .models
+            .iter()
+            .map(|model| model.name.as_str())
+            .collect();
+        output::text(&t!(
+            lang,
+            "models-server",
+            address = server.base_url.as_str(),
+            models = names.join(", ")
+        ))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn key_words(settings: &Settings, vendor: &VendorListing) -> String {
+    let lang = settings.lang;
+    if vendor.key_present {
+        t!(lang, "key-set")
+    } else if !vendor.key_needed {
+        t!(lang, "key-not-needed")
+    } else {
+        t!(
+            lang,
+            "key-missing",
+            variable = vendor.key_variables.first().cloned().unwrap_or_default()
+        )
+    }
+}
+
+fn vendor_json(vendor: &VendorListing) -> serde_json::Value {
+    json!({
+        "name": vendor.name,
+        "aliases": vendor.aliases,
+        "wire": vendor.wire,
+        "base_url": vendor.base_url,
+        "key_present": vendor.key_present,
+        "key_needed": vendor.key_needed,
+        "key_variables": vendor.key_variables,
+        "local": vendor.local,
+        "default_model": vendor.default_model,
+        "small_model": vendor.small_model,
+    })
+}
+
+fn server_json(server: &Found) -> serde_json::Value {
+    json!({
+        "vendor": server.vendor,
+        "base_url": server.base_url,
+        "models": server
+            .models
+            .iter()
+            .map(|model| json!({"name": model.name, "tools": model.tools}))
+            .collect::<Vec<_>>(),
+    })
+}
+
+async fn check(
+    settings: &Settings,
+    directory: &Directory,
+    name: String,
+    as_json: bool,
+) -> Result<Exit, Problem> {
+    let model = directory.find(&name)?;
+    let run = ProcessClock::start().new_run_id();
+    let question = "Answer with the one word: ready";
+    let request = ModelRequest {
+        asker: Asker {
+            run,
+            root: run,
+            agent: "check".to_owned(),
+            label: "check".to_owned(),
+            task: question.to_owned(),
+            depth: 0,
+            turn: 1,
+        },
+        model: name.clone(),
+        system: "You are being tested for reachability.".into(),
+        tools: Arc::default(),
+        messages: vec![Arc::new(Message::User {
+            text: question.to_owned(),
+        })],
+        images: Arc::default(),
+        options: TurnOptions::default(),
+    };
+    let started = Instant::now();
+    let answer = tokio::time::timeout(CHECK_TIMEOUT, model.turn(request, &NoDeltas))
+        .await
+        .map_err(|_| Problem::NoAnswer {
+            model: name.clone(),
+            seconds: CHECK_TIMEOUT.as_secs(),
+        })??;
+    let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let words: String = answer.parts.iter().filter_map(spoken).collect();
+    if as_json {
+        output::json(&json!({
+            "model": name,
+            "answered": answer.model,
+            "text": words,
+            "elapsed_ms": elapsed_ms,
+            "usage": answer.usage,
+        }))?;
+        return Ok(Exit::Ok);
+    }
+    output::text(&t!(
+        settings.lang,
+        "model-answered",
+        model = answer.model,
+        words = cut_columns(&one_line(&words), SHOWN_COLUMNS),
+        ms = elapsed_ms,
+        tokens = tokens(answer.usage)
+    ))?;
+    Ok(Exit::Ok)
+}
+
+fn spoken(part: &AnswerPart) -> Option<&str> {
+    match part {
+        AnswerPart::Text(text) => Some(text),
+        AnswerPart::Reasoning { .. } | AnswerPart::Call { .. } => None,
+    }
+}
+
+fn tokens(usage: Usage) -> String {
+    usage
+        .total_tokens()
+        .map_or_else(|| "?".to_owned(), |tokens| tokens.to_string())
+}

@@ -1,0 +1,168 @@
+//! `sortie replay`.
+
+use std::sync::Arc;
+
+use clap::Args;
+use sha2::{Digest, Sha256};
+use sortie_core::{Event, ForkPoint, ListFilter, ModelDirectory, RunId, Seq, hex};
+use sortie_runtime::{Fork, Tapes, projection, replay_tree};
+use sortie_store::ReadStore;
+use sortie_text::t;
+
+use super::tasks;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::session::{Format, Session};
+use crate::settings::Settings;
+use crate::wiring::{self, Wishes};
+
+/// Runs a finished task and its subagents again from their journals, or branches off one
+///
+/// Without `--from`, nothing is asked and nothing is done: the decisions are made a second time from
+/// what models and tools answered, and the journal that comes out must be the same to the byte.
+/// With `--from`, a new task goes on from that event with another model, for real.
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Branches off after this event (`sortie tasks events` numbers them)
+    #[arg(long, value_name = "EVENT")]
+    from: Option<i64>,
+    /// The model to go on with
+    #[arg(long, value_name = "MODEL", requires = "from")]
+    model: Option<String>,
+    /// Lets calls that change something run without asking
+    #[arg(long, requires = "from")]
+    yes: bool,
+    /// Prints the journal that came out, as lines of JSON
+    #[arg(long, conflicts_with_all = ["from", "json"])]
+    journal: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Replay {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        let (store, record) = tasks::open(settings, &self.id).await?;
+        match self.from {
+            None => self.again(settings, &store, record.run_id).await,
+            Some(at) => {
+                let point = ForkPoint {
+                    run: record.run_id,
+                    at: Seq(at),
+                };
+                self.fork(settings, screen, point).await
+            }
+        }
+    }
+
+    async fn again(
+        &self,
+        settings: &Settings,
+        store: &ReadStore,
+        root: RunId,
+    ) -> Result<Exit, Problem> {
+        let lang = settings.lang;
+        let (tapes, tree) = tapes(store, root).await?;
+        if tapes.values().any(Vec::is_empty) {
+            return Err(Problem::NothingToReplay(root));
+        }
+        let recorded: String = tree.iter().map(|run| projection(&tapes[run])).collect();
+        let replayed = replay_tree(&tapes, &tree).map_err(Box::new)?;
+        let identical = replayed.projection == recorded;
+        let digest = hex(&Sha256::digest(replayed.projection.as_bytes()));
+        let events = replayed.projection.lines().count();
+        if self.journal {
+            output::text(&replayed.projection)?;
+        } else if self.json {
+            output::json(&serde_json::json!({
+                "task_id": root,
+                "identical": identical,
+                "runs": replayed.runs,
+                "events": events,
+                "sha256": digest,
+            }))?;
+        } else {
+            output::text(&t!(
+                lang,
+                "replay-identical",
+                runs = replayed.runs,
+                events = events,
+                digest = digest
+            ))?;
+        }
+        Ok(if identical { Exit::Ok } else { Exit::Failed })
+    }
+
+    async fn fork(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+        point: ForkPoint,
+    ) -> Result<Exit, Problem> {
+        settings.warn_about_configuration();
+        let model = self.model.map(|name| settings.absolute_model(&name));
+        let models = wiring::models(settings, std::time::Duration::ZERO, None);
+        if let Some(model) = &model {
+            models.find(model)?;
+        }
+        let session = Session::start(settings, screen, models, Wishes::default()).await?;
+        let fork = Fork {
+            point,
+            model,
+            label: None,
+            approved: self.yes,
+        };
+        let run = match session.runtime().fork(fork).await {
+            Ok(run) => run,
+            Err(error) => return Err(session.failed(error).await),
+        };
+        screen.line(&t!(
+            settings.lang,
+            "replay-forked",
+            id = run.to_string(),
+            from = point.run.to_string(),
+            at = point.at.to_string()
+        ));
+        session.finish(run, Format::of(self.json, false)).await
+    }
+}
+
+/// The journals of a tree, and of the runs that its runs go on from.
+async fn tapes(store: &ReadStore, root: RunId) -> Result<(Tapes, Vec<RunId>), Problem> {
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(run) = tree.get(next).copied() {
+        let children = store
+            .list(ListFilter {
+                parent: Some(run),
+                archived: true,
+                ..ListFilter::default()
+            })
+            .await?;
+        tree.extend(children.iter().map(|record| record.run_id));
+        next += 1;
+    }
+    tree.sort();
+    let mut tapes = Tapes::new();
+    let mut wanted = tree.clone();
+    while let Some(run) = wanted.pop() {
+        if tapes.contains_key(&run) {
+            continue;
+        }
+        let entries = store.read(run, Seq(0)).await?;
+        if let Some(Event::Admitted { spec }) = entries.first().map(|entry| &entry.event) {
+            wanted.extend(spec.continues);
+            wanted.extend(spec.fork.map(|point| point.run));
+        }
+        tapes.insert(run, entries);
+    }
+    Ok((tapes, tree))
+}

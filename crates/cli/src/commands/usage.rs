@@ -1,0 +1,100 @@
+//! `sortie usage`.
+
+use clap::Args;
+use sortie_core::{ListFilter, SessionKey, Usage as Used, UsageLine};
+use sortie_text::t;
+
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::table;
+use crate::wiring;
+
+/// Shows what tasks used: tokens and estimated cost by session, agent and model
+///
+/// Costs are estimates by the price table (`docs/models.md`); what has no known price shows none.
+#[derive(Debug, Args)]
+pub(crate) struct Usage {
+    /// Only this session
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionKey>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Usage {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let store = wiring::read_store(settings)?;
+        let lines = store
+            .usage(ListFilter {
+                session: self.session,
+                archived: true,
+                ..ListFilter::default()
+            })
+            .await?;
+        let total = lines
+            .iter()
+            .fold(Used::default(), |sum, line| sum.plus(line.usage));
+        if self.json {
+            output::json(&serde_json::json!({"lines": lines, "total": total}))?;
+        } else if lines.is_empty() {
+            output::note(&t!(settings.lang, "no-tasks"));
+        } else {
+            output::text(&shown(settings, &lines, total))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn shown(settings: &Settings, lines: &[UsageLine], total: Used) -> String {
+    let lang = settings.lang;
+    let head = [
+        "column-session",
+        "column-agent",
+        "column-model",
+        "column-tasks",
+        "column-input",
+        "column-cached",
+        "column-output",
+        "column-cost",
+    ];
+    let mut rows: Vec<Vec<String>> = lines
+        .iter()
+        .map(|line| {
+            let mut row = vec![
+                line.session.to_string(),
+                line.agent.clone(),
+                line.model.clone(),
+                line.runs.to_string(),
+            ];
+            row.extend(numbers(line.usage));
+            row
+        })
+        .collect();
+    let runs: u64 = lines.iter().map(|line| line.runs).sum();
+    let mut last = vec![
+        t!(lang, "usage-total"),
+        String::new(),
+        String::new(),
+        runs.to_string(),
+    ];
+    last.extend(numbers(total));
+    rows.push(last);
+    table::rows(head.map(|key| t!(lang, key)).to_vec(), rows)
+}
+
+/// What is unknown is a dash, not a zero.
+fn numbers(usage: Used) -> [String; 4] {
+    let tokens =
+        |count: Option<u64>| count.map_or_else(|| "-".to_owned(), |count| count.to_string());
+    [
+        tokens(usage.input_tokens),
+        tokens(usage.cache_read_tokens),
+        tokens(usage.output_tokens),
+        usage
+            .cost_usd
+            .map_or_else(|| "-".to_owned(), |cost| format!("~${cost:.4}")),
+    ]
+}

@@ -1,0 +1,217 @@
+//! Configuration as the models and the runtime want it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sortie_config::{
+    AgentConfig, CleanupChoice, Config, ModelConfig, ProviderConfig, ToolCalling, Wire,
+};
+use sortie_core::{Cleanup, Sampling, ToolNarrowing};
+use sortie_models::{
+    DirectorySettings, ModelSettings, Price, ProviderSettings, Secret, ToolSetting,
+};
+use sortie_runtime::{AgentSettings, ModelDefaults, RunDefaults};
+
+use crate::settings::Settings;
+
+/// The file in the home folder that keeps what was learned about models.
+const LEARNED_FILE: &str = "models.json";
+
+/// What the directory of models needs to know.
+pub(crate) fn directory(
+    settings: &Settings,
+    pace: Duration,
+    record: Option<PathBuf>,
+) -> DirectorySettings {
+    let config = settings.configuration.config();
+    let variables = &settings.provider_variables;
+    DirectorySettings {
+        pace,
+        base: settings.folder.clone(),
+        providers: config
+            .providers
+            .iter()
+            .map(|(name, provider)| (name.clone(), provider_settings(provider, variables)))
+            .collect(),
+        models: config
+            .models
+            .iter()
+            .map(|(name, model)| (name.clone(), model_settings(model)))
+            .collect(),
+        environment: variables.clone(),
+        record,
+        learned: Some(settings.home.join(LEARNED_FILE)),
+    }
+}
+
+fn provider_settings(
+    provider: &ProviderConfig,
+    variables: &BTreeMap<String, String>,
+) -> ProviderSettings {
+    let named = provider
+        .api_key_env
+        .as_ref()
+        .and_then(|name| variables.get(name))
+        .map(String::as_str);
+    let key = provider.api_key.as_ref().map(|key| key.expose());
+    ProviderSettings {
+        wire: provider.wire.map(|wire| wire_name(wire).to_owned()),
+        base_url: provider.base_url.clone(),
+        api_key: key.or(named).map(Secret::new),
+        headers: provider
+            .headers
+            .iter()
+            .map(|(name, value)| (name.clone(), Secret::new(value.expose())))
+            .collect(),
+        query: provider
+            .query
+            .iter()
+            .map(|(name, value)| (name.clone(), value.expose().to_owned()))
+            .collect(),
+        max_concurrent: provider.max_concurrent,
+        requests_per_minute: provider.requests_per_minute,
+        tokens_per_minute: provider.tokens_per_minute,
+        cache_marks: provider.cache_marks,
+        warm_cache: provider.warm_cache,
+        streaming: provider.streaming,
+        first_byte_timeout: provider.first_byte_timeout_seconds.map(Duration::from_secs),
+        idle_timeout: provider.idle_timeout_seconds.map(Duration::from_secs),
+    }
+}
+
+const fn wire_name(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Anthropic => "anthropic",
+        Wire::Chat => "chat",
+        Wire::Responses => "responses",
+        Wire::Gemini => "gemini",
+    }
+}
+
+fn model_settings(model: &ModelConfig) -> ModelSettings {
+    ModelSettings {
+        tools: model.tools.map(|tools| match tools {
+            ToolCalling::Auto => ToolSetting::Auto,
+            ToolCalling::Native => ToolSetting::Native,
+            ToolCalling::Schema => ToolSetting::Schema,
+            ToolCalling::Fenced => ToolSetting::Fenced,
+        }),
+        context_window: model.context_window,
+        // Half a price is no price; `Configuration` has said so.
+        price: model.price.as_ref().and_then(|price| {
+            Some(Price {
+                input: price.input?,
+                output: price.output?,
+                cache_read: price.cache_read,
+                cache_write: price.cache_write,
+            })
+        }),
+        images: model.images,
+        max_tokens: model.max_tokens,
+    }
+}
+
+/// The runtime's settings as they were configured.
+pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
+    let config = settings.configuration.config();
+    let subagents = &config.subagents;
+    let name = |model: &Option<String>| model.as_deref().map(|name| settings.absolute_model(name));
+    let defaults = sortie_runtime::Settings::default();
+    let mut runtime = sortie_runtime::Settings {
+        owner: settings.command.clone(),
+        lang: settings.lang,
+        subagents_enabled: subagents.enabled,
+        allowed_agents: subagents.allowed_agents.clone(),
+        small_model: name(&config.small_model),
+        plan_model: name(&config.plan_model),
+        child_model: name(&subagents.default_model),
+        every_model: ModelDefaults {
+            fallbacks: Some(config.fallbacks.clone()),
+            thinking: config.thinking.clone(),
+            sampling: Sampling {
+                temperature: config.temperature,
+                max_tokens: config.max_tokens,
+            },
+        },
+        models: config
+            .models
+            .iter()
+            .map(|(name, model)| (name.clone(), asking(model)))
+            .collect(),
+        agents: config
+            .agents
+            .iter()
+            .map(|(name, agent)| (name.to_lowercase(), agent_settings(config, agent)))
+            .collect(),
+        default_cleanup: match subagents.default_cleanup {
+            CleanupChoice::Keep => Cleanup::Keep,
+            CleanupChoice::Delete => Cleanup::Delete,
+        },
+        denied_tools: subagents.tools.deny.clone(),
+        main: RunDefaults {
+            max_iterations: config.main.max_iterations,
+            timeout: config.main_limits().timeout,
+            ..defaults.main
+        },
+        child: RunDefaults {
+            max_iterations: subagents.max_iterations,
+            timeout: seconds(subagents.timeout_seconds),
+            ..defaults.child
+        },
+        archive_after: config.archive_after(),
+        ..defaults
+    }
+    .with_max_concurrent(subagents.max_concurrent);
+    runtime.caps.max_children_per_tree = subagents.max_children;
+    runtime.caps.max_depth = if subagents.tools.allow_nested_subagents {
+        subagents.max_depth.max(2)
+    } else {
+        subagents.max_depth
+    };
+    runtime
+}
+
+fn asking(model: &ModelConfig) -> ModelDefaults {
+    ModelDefaults {
+        fallbacks: model.fallbacks.clone(),
+        thinking: model.thinking.clone(),
+        sampling: Sampling {
+            temperature: model.temperature,
+            max_tokens: model.max_tokens,
+        },
+    }
+}
+
+fn agent_settings(config: &Config, agent: &AgentConfig) -> AgentSettings {
+    AgentSettings {
+        // `small` and `plan` are the configured ones; without one the agent inherits.
+        model: agent.model.as_deref().map(|name| match name {
+            "small" => config.small_model.clone().unwrap_or_else(inherit),
+            "plan" => config.plan_model.clone().unwrap_or_else(inherit),
+            name => name.to_owned(),
+        }),
+        asking: ModelDefaults {
+            fallbacks: agent.fallbacks.clone(),
+            thinking: agent.thinking.clone(),
+            sampling: Sampling {
+                temperature: agent.temperature,
+                max_tokens: agent.max_tokens,
+            },
+        },
+        max_iterations: agent.max_iterations,
+        timeout: agent.timeout_seconds.map(Duration::from_secs),
+        tools: ToolNarrowing {
+            allow: agent.tools.allow.clone(),
+            deny: agent.tools.deny.clone().unwrap_or_default(),
+        },
+    }
+}
+
+fn inherit() -> String {
+    "inherit".to_owned()
+}
+
+fn seconds(count: u64) -> Option<Duration> {
+    (count > 0).then(|| Duration::from_secs(count))
+}

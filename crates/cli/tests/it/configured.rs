@@ -1,0 +1,166 @@
+//! The configuration: which layer holds, what an untrusted project may say, and that it acts.
+
+use serde_json::Value;
+
+use crate::world::World;
+
+/// The origin and the value of a key.
+fn key(world: &World, name: &str) -> (Value, Value) {
+    let shown = world.json(&["config", "show", name, "--json"]);
+    let keys = shown.as_array().unwrap();
+    let [key] = keys.as_slice() else {
+        panic!("{name}: {shown}");
+    };
+    (key["value"].clone(), key["origin"]["layer"].clone())
+}
+
+fn user_file(world: &World, content: &str) {
+    let folder = world.folder().join(".config/sortie");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.toml"), content).unwrap();
+}
+
+#[test]
+fn each_layer_beats_the_one_before() {
+    let check = |world: &World, value: i64, layer: &str| {
+        let found = key(world, "subagents.max_concurrent");
+        assert_eq!(found, (value.into(), layer.into()));
+    };
+    let world = World::new();
+    check(&world, 5, "default");
+    user_file(&world, "[subagents]\nmaxConcurrent = 4\n");
+    check(&world, 4, "user");
+    world.write("sortie.toml", "[subagents]\nmax_concurrent = 3\n");
+    check(&world, 3, "project");
+    let world = world.with("SORTIE__SUBAGENTS__MAX_CONCURRENT", "2");
+    check(&world, 2, "environment");
+    let shown = world.json(&[
+        "config",
+        "show",
+        "subagents.max_concurrent",
+        "--json",
+        "-c",
+        "subagents.max_concurrent=1",
+    ]);
+    assert_eq!(shown[0]["value"], 1);
+    assert_eq!(shown[0]["origin"]["layer"], "flag");
+}
+
+#[test]
+fn an_untrusted_project_moves_no_secret_and_a_trusted_one_may() {
+    let world = World::new().with("OPENAI_API_KEY", "sk-test-0123456789");
+    world.write(
+        "sortie.toml",
+        "[providers.openai]\nbase_url = \"http://127.0.0.1:9/v1\"\n",
+    );
+    let said = world.ok(&["config", "show", "providers", "--json"]);
+    assert!(!said.out.contains("127.0.0.1:9"), "{}", said.out);
+    assert!(said.err.contains("sortie trust"), "{}", said.err);
+    world.ok(&["trust"]);
+    let said = world.ok(&["config", "show", "providers", "--json"]);
+    assert!(said.out.contains("127.0.0.1:9"), "{}", said.out);
+    let listed = world.json(&["models", "list", "--json"]);
+    let openai = listed["vendors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|vendor| vendor["name"] == "openai")
+        .unwrap();
+    assert_eq!(openai["base_url"], "http://127.0.0.1:9/v1");
+    assert!(!listed.to_string().contains("sk-test"));
+    world.ok(&["trust", "--revoke"]);
+    assert_eq!(
+        world.json(&["trust", "--list", "--json"]),
+        serde_json::json!([])
+    );
+    let said = world.ok(&["config", "show", "providers", "--json"]);
+    assert!(!said.out.contains("127.0.0.1:9"), "{}", said.out);
+}
+
+#[test]
+fn what_is_configured_acts() {
+    let world = World::new();
+    let model = world.scenario(
+        "  - when: { depth: 1 }\n    say: done\n  - when: { turn: 1 }\n    calls:\n      - { tool: spawn_subagent, args: { task: a, agentId: explore } }\n      - { tool: spawn_subagent, args: { task: b, agentId: general } }\n  - say: over\n",
+    );
+    user_file(
+        &world,
+        &format!(
+            "model = {model:?}\nsmall_model = \"script:elsewhere.yaml\"\nthinking = \"low\"\n\
+             [agents.Explore]\nmodel = \"inherit\"\nthinking = \"high\"\n\
+             temperature = 0.5\nmax_iterations = 7\n\
+             [subagents]\ntimeout_seconds = 99\ndefault_cleanup = \"delete\"\n"
+        ),
+    );
+    world.ok(&["run", "Go"]);
+    let admitted = |label: &str| {
+        let id = world.task(label)["task_id"].clone();
+        let id = id.as_str().unwrap().to_owned();
+        let said = world.ok(&["tasks", "events", &id, "--json"]);
+        let first: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
+        first["spec"].clone()
+    };
+    // The transcripts of children are to be deleted, so only the main run is looked at this way.
+    let main = admitted("Go");
+    assert_eq!(main["thinking"], "low");
+    let shown = world.task("a");
+    assert_eq!(shown["model"], model.as_str(), "not the small one");
+}
+
+#[test]
+fn mistakes_are_named_with_file_and_key() {
+    let world = World::new();
+    user_file(
+        &world,
+        "[subagents]\nmax_concurent = 3\n[models.\"a/b\".price]\ninput = 1.0\n",
+    );
+    let said = world.ok(&["config", "show", "lang"]);
+    assert!(
+        said.err.contains("unknown key subagents.max_concurent"),
+        "{}",
+        said.err
+    );
+    assert!(said.err.contains("max_concurrent"), "{}", said.err);
+    assert!(
+        said.err.contains("it needs input and output"),
+        "{}",
+        said.err
+    );
+    user_file(&world, "temperature = 9\n");
+    let said = world.sortie(&["run", "x"]);
+    assert_eq!(said.code, Some(2), "{said:#?}");
+    assert!(said.err.contains("temperature"), "{}", said.err);
+    assert!(said.err.contains("config.toml"), "{}", said.err);
+}
+
+#[test]
+fn keys_can_be_set_and_removed() {
+    let world = World::new();
+    world.ok(&["config", "set", "model", "ollama/qwen3"]);
+    assert_eq!(key(&world, "model"), ("ollama/qwen3".into(), "user".into()));
+    world.ok(&["config", "set", "--project", "subagents.max_depth", "0"]);
+    assert_eq!(
+        key(&world, "subagents.max_depth"),
+        (0.into(), "project".into())
+    );
+    world.ok(&["config", "unset", "model"]);
+    let shown = world.json(&["config", "show", "--changed", "--json"]);
+    assert_eq!(shown.as_array().unwrap().len(), 1, "{shown}");
+    let schema = world.json(&["config", "schema"]);
+    assert!(schema["properties"]["subagents"].is_object(), "{schema}");
+}
+
+#[test]
+fn without_any_model_three_ways_are_named() {
+    // Nobody listens on port 9, so that no server of this machine is found by accident.
+    let world = World::new()
+        .with("OLLAMA_HOST", "127.0.0.1:9")
+        .with("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1")
+        .with("LMSTUDIO_BASE_URL", "http://127.0.0.1:9/v1")
+        .with("VLLM_BASE_URL", "http://127.0.0.1:9/v1");
+    let said = world.sortie(&["run", "x"]);
+    assert_eq!(said.code, Some(2), "{said:#?}");
+    for way in ["ANTHROPIC_API_KEY", "ollama", "base_url", "sortie demo"] {
+        assert!(said.err.contains(way), "{way}: {}", said.err);
+    }
+}

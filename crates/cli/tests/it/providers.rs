@@ -1,0 +1,8 @@
+//! The binary against a provider on loopback that misbehaves: what the user sees, and what the
+//! provider saw.
+
+mod cache;
+mod chain;
+mod faults;
+mod limited;
+mod site;

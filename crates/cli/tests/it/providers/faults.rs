@@ -1,0 +1,485 @@
+//! Each fault of a provider, on each wire where it can happen: no run hangs, no tool runs with
+//! guessed arguments, and the user is told.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sortie_test_support::provider::{Call, Ending, Provider, Recorded, Reply, Wire};
+
+use super::site::{KEY, Site, model, vendor};
+use crate::world::Said;
+
+/// No fault may hold a run for longer, whatever the machine is busy with.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+/// How a run ends.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// With the words `All is done.`
+    Done,
+    /// With this reason, and these words in its error.
+    Failed(&'static str, &'static str),
+}
+
+/// A fault, and what has to come of it on every wire.
+#[derive(Clone)]
+struct Fault {
+    replies: Vec<Reply>,
+    wires: Vec<Wire>,
+    streaming: bool,
+    ends: Ends,
+    requests: usize,
+    stderr: &'static str,
+    sees: fn(&Seen),
+}
+
+/// What came of a run.
+struct Seen {
+    wire: Wire,
+    site: Site,
+    said: Said,
+    task: Value,
+    requests: Vec<Recorded>,
+}
+
+impl Fault {
+    /// Replies after which the run goes on to its end, with one request for each.
+    fn then_done(mut replies: Vec<Reply>) -> Self {
+        replies.push(Reply::text("All is done."));
+        Self {
+            requests: replies.len(),
+            replies,
+            wires: Wire::ALL.to_vec(),
+            streaming: true,
+            ends: Ends::Done,
+            stderr: "",
+            sees: |_| {},
+        }
+    }
+
+    /// Replies that end the run, with one request for each.
+    fn fatal(replies: Vec<Reply>, reason: &'static str, words: &'static str) -> Self {
+        Self {
+            requests: replies.len(),
+            ends: Ends::Failed(reason, words),
+            replies,
+            ..Self::then_done(Vec::new())
+        }
+    }
+
+    fn replies(self, replies: Vec<Reply>) -> Self {
+        Self { replies, ..self }
+    }
+
+    fn on(self, wires: &[Wire]) -> Self {
+        Self {
+            wires: wires.to_vec(),
+            ..self
+        }
+    }
+
+    fn requests(self, requests: usize) -> Self {
+        Self { requests, ..self }
+    }
+
+    fn stderr(self, stderr: &'static str) -> Self {
+        Self { stderr, ..self }
+    }
+
+    fn sees(self, sees: fn(&Seen)) -> Self {
+        Self { sees, ..self }
+    }
+
+    /// Runs it streaming on all its wires at once.
+    fn check(self) {
+        std::thread::scope(|scope| {
+            for wire in &self.wires {
+                scope.spawn(|| self.check_on(*wire));
+            }
+        });
+    }
+
+    /// The same, and once more with answers that come whole.
+    fn check_both(self) {
+        self.clone().check();
+        Self {
+            streaming: false,
+            ..self
+        }
+        .check();
+    }
+
+    fn check_on(&self, wire: Wire) {
+        let provider = Provider::in_turn(self.replies.clone());
+        let site = Site::new(provider, "");
+        site.world.write("notes.txt", "the first notes\n");
+        site.world.write("more.txt", "and more notes\n");
+        let streaming = format!("providers.{}.streaming={}", vendor(wire), self.streaming);
+        let begun = Instant::now();
+        let (said, task) = site.run(&model(wire), &["-c", &streaming]);
+        let requests = site.provider.requests();
+        let shown = || {
+            let (streaming, summary) = (self.streaming, site.summary());
+            format!("{wire:?} streaming={streaming} {summary:#?} {task:#} {said:#?}")
+        };
+        assert!(begun.elapsed() < PATIENCE, "{}", shown());
+        match self.ends {
+            Ends::Done => {
+                assert_eq!(task["status"], "completed", "{}", shown());
+                assert_eq!(task["result"], "All is done.", "{}", shown());
+                assert_eq!(said.code, Some(0), "{}", shown());
+            }
+            Ends::Failed(reason, words) => {
+                assert_eq!(task["status"], "failed", "{}", shown());
+                assert_eq!(task["reason"], reason, "{}", shown());
+                let error = task["error"].as_str().unwrap();
+                assert!(error.contains(words), "{words:?}: {}", shown());
+                assert_eq!(said.code, Some(1), "{}", shown());
+            }
+        }
+        assert_eq!(requests.len(), self.requests, "{}", shown());
+        assert!(said.err.contains(self.stderr), "{}: {}", self.stderr, shown());
+        assert!(!format!("{said:?}").contains(KEY), "{}", shown());
+        (self.sees)(&Seen {
+            wire,
+            site,
+            said,
+            task,
+            requests,
+        });
+    }
+}
+
+impl Seen {
+    /// Whether a file came to be in the workspace.
+    fn has(&self, name: &str) -> bool {
+        self.site.world.workspace().join(name).exists()
+    }
+
+    /// What is in the journal, in order.
+    fn kinds(&self) -> Vec<String> {
+        let events = self.site.events(&self.task);
+        let kind = |event: &Value| event["event"].as_str().unwrap().to_owned();
+        events.iter().map(kind).collect()
+    }
+
+    /// How often this is in the journal.
+    fn count(&self, kind: &str) -> usize {
+        self.kinds().iter().filter(|found| *found == kind).count()
+    }
+
+    /// What the model was told last.
+    fn told(&self) -> &str {
+        &self.requests.last().unwrap().asked.last
+    }
+}
+
+fn write_file(name: &str) -> Reply {
+    Reply::call("write_file", json!({"path": name, "content": "written\n"}))
+}
+
+fn read_both() -> Vec<Call> {
+    ["notes.txt", "more.txt"]
+        .iter()
+        .map(|name| Call::new("read_file", json!({"path": name})))
+        .collect()
+}
+
+/// The control: without a fault everything goes through, on every wire, and with the key.
+#[test]
+fn without_a_fault_tools_run_and_answers_arrive() {
+    Fault::then_done(vec![Reply::Thinking(
+        "I should write it down.".to_owned(),
+        Box::new(write_file("plain.txt")),
+    )])
+    .sees(|seen| {
+        assert!(seen.has("plain.txt"), "{:?}", seen.wire);
+        assert_eq!(seen.task["model"], model(seen.wire));
+        assert_eq!(seen.task["tool_calls"], 1);
+        let header = match seen.wire {
+            Wire::Anthropic => "x-api-key",
+            Wire::Chat | Wire::Responses => "authorization",
+            Wire::Gemini => "x-goog-api-key",
+        };
+        let tokens = |pick: fn(&Recorded) -> u64| seen.requests.iter().map(pick).sum::<u64>();
+        let usage = &seen.task["usage"];
+        assert_eq!(usage["input_tokens"], tokens(|one| one.tokens.unwrap().input()));
+        assert_eq!(usage["output_tokens"], tokens(|one| one.tokens.unwrap().output));
+        for request in &seen.requests {
+            assert!(request.headers[header].ends_with(KEY), "{:?}", seen.wire);
+        }
+    })
+    .check_both();
+}
+
+/// Chunks of one byte, so that every event and character is cut everywhere.
+#[test]
+fn answers_in_single_bytes_are_the_same_answers() {
+    let slowly = |reply| Reply::InPieces(1, Box::new(reply));
+    let mut fault = Fault::then_done(vec![slowly(write_file("pieces.txt"))]);
+    fault.replies = fault.replies.into_iter().map(slowly).collect();
+    fault
+        .sees(|seen| assert!(seen.has("pieces.txt"), "{:?}", seen.wire))
+        .check();
+}
+
+#[test]
+fn a_limit_is_a_wait_and_no_failure() {
+    Fault::then_done(vec![Reply::Status(429, None)])
+        .stderr("rate limit")
+        .sees(|seen| {
+            assert_eq!(seen.count("model_failed"), 0, "{:?}", seen.kinds());
+            let held = |event: &Value| event["held_ms"].as_u64().unwrap_or(0);
+            let held: u64 = seen.site.events(&seen.task).iter().map(held).sum();
+            assert!(held >= 900, "{held} {:?}", seen.wire);
+        })
+        .check();
+    Fault::then_done(vec![Reply::Status(429, Some(2))])
+        .stderr("rate limit")
+        .sees(|seen| {
+            let gap = seen.requests[1].at - seen.requests[0].at;
+            assert!(gap >= Duration::from_secs(2), "{gap:?} {:?}", seen.wire);
+            assert!(gap < Duration::from_secs(6), "{gap:?} {:?}", seen.wire);
+        })
+        .check();
+}
+
+#[test]
+fn servers_in_trouble_are_asked_again() {
+    Fault::then_done(vec![Reply::Status(500, None), Reply::Status(529, None)])
+        .sees(|seen| assert_eq!(seen.count("model_failed"), 2))
+        .check();
+    Fault::then_done(vec![Reply::Html(502)]).check();
+    Fault::then_done(vec![Reply::Html(200)]).check_both();
+}
+
+#[test]
+fn servers_that_stay_in_trouble_end_the_run() {
+    Fault::fatal(vec![Reply::Status(503, None)], "error", "The model could not be asked")
+        .on(&[Wire::Anthropic, Wire::Responses])
+        .requests(5)
+        .check();
+}
+
+#[test]
+fn a_bad_key_ends_the_run_at_once() {
+    Fault::fatal(vec![Reply::Status(401, None)], "error", "key").check();
+}
+
+#[test]
+fn resets_are_asked_again() {
+    Fault::then_done(vec![Reply::Reset]).check();
+    Fault::then_done(vec![Reply::ResetMidway]).check();
+}
+
+#[test]
+fn silence_has_an_end() {
+    let late = Duration::from_secs(120);
+    Fault::then_done(vec![Reply::SlowFirstByte(late, Box::new(Reply::text("late")))])
+        .stderr("sent nothing for 2 s")
+        .check();
+    Fault::then_done(vec![Reply::Stall])
+        .stderr("sent nothing for 2 s")
+        .check();
+}
+
+#[test]
+fn an_endless_answer_has_an_end() {
+    Fault::then_done(vec![Reply::Endless])
+        .sees(|seen| assert_eq!(seen.count("model_failed"), 1))
+        .check();
+}
+
+#[test]
+fn an_answer_that_is_cut_in_a_call_runs_nothing() {
+    for ending in [Ending::Abrupt, Ending::Clean] {
+        Fault::then_done(vec![Reply::CutInCall(ending)])
+            .sees(|seen| {
+                assert!(!seen.has("cut.txt"), "{:?}", seen.wire);
+                assert_eq!(seen.task["tool_calls"], 0);
+                let [first, second] = seen.requests.as_slice() else {
+                    panic!("{:?}", seen.wire);
+                };
+                assert_eq!(first.asked.body, second.asked.body, "nothing of it is kept");
+            })
+            .check_both();
+    }
+}
+
+#[test]
+fn malformed_arguments_run_nothing_and_the_model_is_told() {
+    let raw = r#"{"path": "guessed.txt", "content": "half"#;
+    Fault::then_done(vec![Reply::MalformedArguments(
+        "write_file".to_owned(),
+        raw.to_owned(),
+    )])
+    .sees(|seen| {
+        assert!(!seen.has("guessed.txt"), "{:?}", seen.wire);
+        assert!(seen.told().contains("nothing ran"), "{}", seen.told());
+    })
+    .check_both();
+    Fault::then_done(vec![Reply::TokenLimitInCall])
+        .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
+        .sees(|seen| {
+            assert!(!seen.has("cut.txt"), "{:?}", seen.wire);
+            assert!(seen.told().contains("nothing ran"), "{}", seen.told());
+        })
+        .check();
+}
+
+#[test]
+fn an_unknown_tool_is_an_answer_for_the_model() {
+    Fault::then_done(vec![Reply::call("teleport", json!({"to": "moon"}))])
+        .sees(|seen| assert!(seen.told().contains("teleport"), "{}", seen.told()))
+        .check();
+}
+
+#[test]
+fn calls_without_ids_of_their_own_each_get_their_answer() {
+    let check = |reply: Reply| {
+        Fault::then_done(vec![reply])
+            .sees(|seen| {
+                let body = &seen.requests[1].asked.body;
+                let (called, answered) = ids(seen.wire, body);
+                assert_eq!(called, answered, "{:?} {body:#}", seen.wire);
+                let mut unique = called.clone();
+                unique.dedup();
+                let expected = if seen.wire == Wire::Gemini { unique.len() } else { 2 };
+                assert_eq!(unique.len(), expected, "{:?} {called:?}", seen.wire);
+                for words in ["the first notes", "and more notes"] {
+                    assert!(seen.told().contains(words), "{}", seen.told());
+                }
+            })
+            .check_both();
+    };
+    check(Reply::DuplicateIds(read_both()));
+    check(Reply::MissingIds(read_both()));
+}
+
+/// The ids of the calls of a history, and those of their results.
+fn ids(wire: Wire, body: &Value) -> (Vec<Value>, Vec<Value>) {
+    let (calls, results) = match wire {
+        Wire::Anthropic => (("tool_use", "id"), ("tool_result", "tool_use_id")),
+        Wire::Responses => (("function_call", "call_id"), ("function_call_output", "call_id")),
+        Wire::Chat => (("function", "id"), ("tool", "tool_call_id")),
+        Wire::Gemini => (("functionCall", "id"), ("functionResponse", "id")),
+    };
+    let mut found = (Vec::new(), Vec::new());
+    walk(body, &mut |value| {
+        for (kind, list) in [(calls, &mut found.0), (results, &mut found.1)] {
+            let is_it = value["type"] == kind.0 || value["role"] == kind.0;
+            match value.get(kind.0) {
+                Some(inner) if wire == Wire::Gemini => {
+                    // Calls that came without an id are known by their order.
+                    list.push(inner.get("id").cloned().unwrap_or_default());
+                }
+                _ if is_it && value.get(kind.1).is_some() => list.push(value[kind.1].clone()),
+                Some(_) | None => {}
+            }
+        }
+    });
+    found
+}
+
+fn walk(value: &Value, see: &mut impl FnMut(&Value)) {
+    see(value);
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, see)),
+        Value::Object(fields) => fields.values().for_each(|item| walk(item, see)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+#[test]
+fn an_empty_answer_is_asked_for_once_more() {
+    Fault::then_done(vec![Reply::Empty]).check_both();
+    Fault::fatal(vec![Reply::Empty, Reply::Empty], "empty_result", "no answer").check();
+}
+
+#[test]
+fn bytes_that_are_no_characters_are_no_answer() {
+    Fault::then_done(vec![Reply::InvalidUtf8]).check_both();
+}
+
+#[test]
+fn a_history_that_is_too_long_is_made_shorter() {
+    let lines: String = (0..400).map(|line| format!("line {line} of the file\n")).collect();
+    let check = |wire: Wire| {
+        let read = || Reply::call("read_file", json!({"path": "long.txt"}));
+        let replies = vec![read(), read(), Reply::ContextOverflow, Reply::text("All is done.")];
+        let site = Site::new(Provider::in_turn(replies), "");
+        site.world.write("long.txt", &lines);
+        let (said, task) = site.run(&model(wire), &[]);
+        let shown = format!("{wire:?} {:#?} {said:#?}", site.summary());
+        assert_eq!(task["result"], "All is done.", "{shown}");
+        let requests = site.provider.requests();
+        assert_eq!(requests.len(), 4, "{shown}");
+        let (refused, shorter) = (requests[2].raw.len(), requests[3].raw.len());
+        assert!(shorter + 4000 < refused, "{shorter} {refused} {shown}");
+        let events = site.events(&task);
+        assert!(events.iter().any(|event| event["event"] == "compacted"), "{shown}");
+    };
+    std::thread::scope(|scope| {
+        for wire in Wire::ALL {
+            scope.spawn(move || check(wire));
+        }
+    });
+    Fault::fatal(vec![Reply::ContextOverflow], "error", "longer than the model can read").check();
+}
+
+#[test]
+fn a_refusal_is_told_as_one() {
+    Fault::fatal(vec![Reply::Refusal], "error", "declined")
+        .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
+        .check_both();
+    Fault::fatal(vec![Reply::Refusal], "error", "filter").on(&[Wire::Gemini]).check_both();
+}
+
+#[test]
+fn a_content_filter_is_told_as_one() {
+    Fault::fatal(vec![Reply::ContentFilter], "error", "content filter").check_both();
+}
+
+#[test]
+fn arguments_past_the_bound_are_no_call() {
+    Fault::then_done(vec![Reply::HugeArguments(5 << 20)])
+        .sees(|seen| {
+            assert!(!seen.has("huge.txt"), "{:?}", seen.wire);
+            assert_eq!(seen.count("model_failed"), 1);
+        })
+        .check();
+}
+
+#[test]
+fn a_missing_last_word_is_missed_only_where_it_matters() {
+    let answer = || Reply::NoDone(Box::new(Reply::text("All is done.")));
+    Fault::then_done(Vec::new())
+        .on(&[Wire::Anthropic, Wire::Chat, Wire::Gemini])
+        .replies(vec![answer()])
+        .check();
+    // Here the last word is the answer, so that without it there is none.
+    Fault::then_done(Vec::new())
+        .on(&[Wire::Responses])
+        .replies(vec![answer(), Reply::text("All is done.")])
+        .requests(2)
+        .check();
+}
+
+#[test]
+fn a_refusal_inside_an_answer_is_asked_again() {
+    Fault::then_done(vec![Reply::ErrorInStream])
+        .sees(|seen| assert_eq!(seen.count("model_failed"), 1))
+        .check_both();
+}
+
+#[test]
+fn the_model_that_really_answered_is_reported() {
+    let answer = Reply::text("All is done.");
+    Fault::then_done(Vec::new())
+        .replies(vec![Reply::OtherModelName("surprise-1".to_owned(), Box::new(answer))])
+        .sees(|seen| {
+            assert_eq!(seen.task["model"], format!("{}/surprise-1", vendor(seen.wire)));
+            assert_eq!(seen.said.code, Some(0));
+        })
+        .check_both();
+}

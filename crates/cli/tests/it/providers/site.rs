@@ -1,0 +1,101 @@
+//! A world whose models are all at one provider on loopback.
+
+use serde_json::Value;
+use sortie_test_support::provider::{Provider, Recorded, Wire};
+
+use crate::world::{Said, World};
+
+/// A key that must turn up in the headers and nowhere else.
+pub(super) const KEY: &str = "sk-loopback-0123456789abcdef";
+
+/// A world, and the provider that it asks.
+pub(super) struct Site {
+    pub(super) world: World,
+    pub(super) provider: Provider,
+}
+
+impl Site {
+    /// A world with short timeouts, and more configuration.
+    pub(super) fn new(provider: Provider, config: &str) -> Self {
+        let world = World::new();
+        let folder = world.workspace().with_file_name("config");
+        std::fs::create_dir_all(folder.join("sortie")).unwrap();
+        let timeouts: String = Wire::ALL
+            .into_iter()
+            .map(|wire| {
+                format!(
+                    "[providers.{}]\nfirst_byte_timeout_seconds = 2\nidle_timeout_seconds = 2\n",
+                    vendor(wire)
+                )
+            })
+            .collect();
+        let whole = if config.contains("[providers.") {
+            config.to_owned()
+        } else {
+            format!("{config}\n{timeouts}")
+        };
+        std::fs::write(folder.join("sortie/config.toml"), whole).unwrap();
+        let url = provider.base_url();
+        let world = world
+            .with("XDG_CONFIG_HOME", folder.to_str().unwrap())
+            .with("ANTHROPIC_BASE_URL", &url)
+            .with("ANTHROPIC_API_KEY", KEY)
+            .with("OPENAI_BASE_URL", &url)
+            .with("OPENAI_API_KEY", KEY)
+            .with("GEMINI_BASE_URL", &url)
+            .with("GEMINI_API_KEY", KEY);
+        Self { world, provider }
+    }
+
+    /// Runs the main agent on `Do it.` and gives the task as JSON, however it ended.
+    pub(super) fn run(&self, model: &str, more: &[&str]) -> (Said, Value) {
+        let run = ["run", "Do it.", "--yes", "--json", "--model", model];
+        let said = self.world.sortie(&[&run, more].concat());
+        let task = serde_json::from_str(&said.out)
+            .unwrap_or_else(|error| panic!("{error}: {said:#?} {:#?}", self.summary()));
+        (said, task)
+    }
+
+    /// The journal of a task.
+    pub(super) fn events(&self, task: &Value) -> Vec<Value> {
+        let id = task["task_id"].as_str().unwrap();
+        let said = self.world.ok(&["tasks", "events", id, "--json"]);
+        let events = said.out.lines();
+        events
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    /// What the provider saw, for those who read a failure.
+    pub(super) fn summary(&self) -> Vec<String> {
+        let line = |request: &Recorded| {
+            let asked = &request.asked;
+            let last: String = asked.last.chars().take(120).collect();
+            format!(
+                "{:?} {} turn {} -> {:?}: {last:?}",
+                request.at, request.path, asked.turn, request.status
+            )
+        };
+        self.provider.requests().iter().map(line).collect()
+    }
+}
+
+/// The vendor whose models are asked on this wire.
+pub(super) fn vendor(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Anthropic => "anthropic",
+        Wire::Chat => "openai-chat",
+        Wire::Responses => "openai",
+        Wire::Gemini => "gemini",
+    }
+}
+
+/// A model that is asked on this wire.
+pub(super) fn model(wire: Wire) -> String {
+    let name = match wire {
+        Wire::Anthropic => "claude-sonnet-4-5",
+        Wire::Chat | Wire::Responses => "gpt-5.1",
+        Wire::Gemini => "gemini-2.5-pro",
+    };
+    format!("{}/{name}", vendor(wire))
+}

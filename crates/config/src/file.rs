@@ -1,0 +1,165 @@
+//! Configuration files: where they are, how they are read and replaced.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use toml::Table;
+
+use crate::check::stands_for;
+use crate::key::{is_invisible, shortened};
+use crate::shape::{SHAPE, Shape};
+use crate::{ConfigError, KeyPath};
+
+/// The name of a project's file.
+pub const PROJECT_FILE: &str = "sortie.toml";
+/// The most that is read of a configuration file: a thousand times what people write.
+pub const MAX_FILE_BYTES: u64 = 1024 * 1024;
+/// The folder that may hold the project's file instead.
+const PROJECT_FOLDER: &str = ".sortie";
+/// What a repository's root has: a folder, or a file in a work tree.
+const REPOSITORY_MARK: &str = ".git";
+/// How much of the parser's words is told.
+const MESSAGE_CHARS: usize = 200;
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// The project's file for a folder: the nearest one, up to the root of the repository and no further.
+/// Outside a repository only the folder itself is looked at.
+pub fn find_project_file(start: &Path) -> Option<PathBuf> {
+    let start = fs::canonicalize(start).ok()?;
+    let root = start.ancestors().find(|folder| is_repository(folder));
+    let root = root.unwrap_or(&start);
+    start
+        .ancestors()
+        .take_while(|folder| folder.starts_with(root))
+        .flat_map(|folder| {
+            [
+                folder.join(PROJECT_FILE),
+                folder.join(PROJECT_FOLDER).join(PROJECT_FILE),
+            ]
+        })
+        .find(|file| file.is_file())
+}
+
+/// The folder that a project's file speaks for: the one that has to be trusted.
+pub fn project_folder(file: &Path) -> Option<&Path> {
+    let folder = file.parent()?;
+    if folder
+        .file_name()
+        .is_some_and(|name| name == PROJECT_FOLDER)
+    {
+        return folder.parent();
+    }
+    Some(folder)
+}
+
+pub(crate) fn is_repository(folder: &Path) -> bool {
+    match fs::symlink_metadata(folder.join(REPOSITORY_MARK)) {
+        Ok(_) => true,
+        // What cannot be looked at may be one: then nothing above it counts.
+        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+/// The text of a file, or `None` if there is no such file.
+pub(crate) fn read(file: &Path) -> Result<Option<String>, ConfigError> {
+    let unreadable = |source| ConfigError::Unreadable {
+        file: file.to_owned(),
+        source,
+    };
+    match fs::metadata(file) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+        // Opening a pipe would wait for a writer.
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(ConfigError::NotAFile {
+                file: file.to_owned(),
+            });
+        }
+        Ok(_) => {}
+    }
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(unreadable)?;
+    let mut limited = opened.take(MAX_FILE_BYTES + 1);
+    limited.read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return Err(ConfigError::TooLarge {
+            file: file.to_owned(),
+            limit_bytes: MAX_FILE_BYTES,
+        });
+    }
+    let text = String::from_utf8(bytes).map_err(|_| ConfigError::NotText {
+        file: file.to_owned(),
+    })?;
+    Ok(Some(text))
+}
+
+/// The text without the mark that some editors begin files with.
+pub(crate) fn without_mark(text: &str) -> &str {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
+/// The table in a text.
+pub(crate) fn parse(file: &Path, text: &str) -> Result<Table, ConfigError> {
+    let text = without_mark(text);
+    text.parse::<Table>().map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        syntax(file, text, at, error.message())
+    })
+}
+
+/// A syntax error without the line itself: it might hold a secret.
+pub(crate) fn syntax(file: &Path, text: &str, at: usize, message: &str) -> ConfigError {
+    let before = text.get(..at).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let message = message.replace(is_invisible, " ");
+    ConfigError::Syntax {
+        file: file.to_owned(),
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+        message: shortened(&message, MESSAGE_CHARS),
+    }
+}
+
+/// The line that a key is set in, from 1, whichever way it is spelled.
+pub(crate) fn line_of(text: &str, key: &KeyPath) -> Option<usize> {
+    let text = without_mark(text);
+    let document = toml_edit::Document::parse(text).ok()?;
+    let mut table: &dyn toml_edit::TableLike = document.as_table();
+    let mut shape: Option<&Shape> = Some(&SHAPE);
+    let mut span = None;
+    for (index, segment) in key.segments().iter().enumerate() {
+        let above = &key.segments()[..index];
+        let written = table.iter().map(|(name, _)| name);
+        let written = written
+            .filter(|name| stands_for(shape, above, name, segment))
+            .min_by_key(|name| *name != segment)?;
+        let (name, item) = table.get_key_value(written)?;
+        shape = shape.and_then(|shape| shape.below(segment));
+        span = name.span().or_else(|| item.span());
+        if index + 1 < key.segments().len() {
+            table = item.as_table_like()?;
+        }
+    }
+    let before = text.get(..span?.start)?;
+    Some(before.matches('\n').count() + 1)
+}
+
+/// Replaces a file at once: readers see the old text or the new one. A new file is its owner's only.
+pub(crate) fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    // Behind a link, the file that it points to is replaced and the link stays.
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    };
+    fs::create_dir_all(folder)?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+    temporary.write_all(text.as_bytes())?;
+    if let Ok(metadata) = fs::metadata(&target) {
+        fs::set_permissions(temporary.path(), metadata.permissions())?;
+    }
+    temporary.as_file().sync_all()?;
+    temporary.persist(&target)?;
+    File::open(folder)?.sync_all()
+}

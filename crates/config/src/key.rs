@@ -1,0 +1,138 @@
+//! Paths of keys, and text made safe to print.
+
+use std::fmt::{self, Write as _};
+
+use serde::{Serialize, Serializer};
+
+/// How much of one name is printed: names come from files that anybody may have written.
+const SHOWN_CHARS: usize = 80;
+
+/// The path of a key, for example `models."openai/gpt-5".temperature`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyPath(Vec<String>);
+
+impl KeyPath {
+    /// The top: the path of no key.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// Reads a path as TOML writes it.
+    pub fn parse(text: &str) -> Option<Self> {
+        let keys = toml_edit::Key::parse(text).ok()?;
+        Some(Self(keys.iter().map(|key| key.get().to_owned()).collect()))
+    }
+
+    /// The path of a key below this one.
+    #[must_use]
+    pub fn join(&self, name: &str) -> Self {
+        let mut segments = self.0.clone();
+        segments.push(name.to_owned());
+        Self(segments)
+    }
+
+    /// Its names, from the top.
+    pub fn segments(&self) -> &[String] {
+        &self.0
+    }
+}
+
+impl<S: Into<String>> FromIterator<S> for KeyPath {
+    fn from_iter<I: IntoIterator<Item = S>>(names: I) -> Self {
+        Self(names.into_iter().map(Into::into).collect())
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, segment) in self.0.iter().enumerate() {
+            if index > 0 {
+                formatter.write_char('.')?;
+            }
+            formatter.write_str(&shown_name(segment))?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for KeyPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn shown_name(name: &str) -> String {
+    let bare = !name.is_empty()
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+    let short = shortened(name, SHOWN_CHARS);
+    if bare { short } else { quoted(&short) }
+}
+
+/// The text, or its beginning and an ellipsis.
+pub(crate) fn shortened(text: &str, max_chars: usize) -> String {
+    match text.char_indices().nth(max_chars) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+/// The text in quotation marks, with everything escaped that a terminal would act on.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for letter in text.chars() {
+        match letter {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            letter if is_invisible(letter) => {
+                out.push_str(&format!("\\u{:04X}", u32::from(letter)));
+            }
+            letter => out.push(letter),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Control characters, and the format characters that reorder or hide text.
+pub(crate) fn is_invisible(letter: char) -> bool {
+    letter.is_control()
+        || matches!(letter,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_read_as_they_are_written() {
+        for text in [
+            "lang",
+            "subagents.max_concurrent",
+            "models.\"openai/gpt-5\".temperature",
+            "agents.\"审查\".model",
+            "providers.my-gateway.headers.X-Team",
+            "agents.\"a.b\".\"\"",
+        ] {
+            assert_eq!(KeyPath::parse(text).unwrap().to_string(), text);
+        }
+        for text in ["", ".", "a.", "a b", "a=1"] {
+            assert_eq!(KeyPath::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_act_on_a_terminal() {
+        let path: KeyPath = ["a\u{1b}[31m\u{202e}\"", &"长".repeat(200)]
+            .into_iter()
+            .collect();
+        let expected = format!("\"a\\u001B[31m\\u202E\\\"\".\"{}…\"", "长".repeat(80));
+        assert_eq!(path.to_string(), expected);
+    }
+}

@@ -1,0 +1,165 @@
+//! What the schema says, in the form that checks are made with.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use crate::schema;
+
+/// The shape of the whole configuration.
+pub(crate) static SHAPE: LazyLock<Shape> = LazyLock::new(|| Shape::of(&schema::inlined()));
+
+/// What may stand at a place.
+#[derive(Debug)]
+pub(crate) enum Shape {
+    /// A table with these keys.
+    Table(BTreeMap<String, Shape>),
+    /// A table with names that people choose.
+    Names(Box<Shape>),
+    /// A value.
+    Leaf(Leaf),
+}
+
+/// A value.
+#[derive(Debug)]
+pub(crate) enum Leaf {
+    /// True or false.
+    Boolean,
+    /// A whole number.
+    Integer(f64, f64),
+    /// Any number.
+    Number(f64, f64),
+    /// One of these words.
+    Choice(Vec<String>),
+    /// Text.
+    Text(Text),
+    /// A list of texts.
+    TextList,
+}
+
+/// What a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Text {
+    /// Anything.
+    Any,
+    /// An address.
+    Url,
+    /// The name of an environment variable.
+    VariableName,
+}
+
+impl Shape {
+    fn of(schema: &Value) -> Self {
+        if let Some(fields) = schema["properties"].as_object() {
+            let field = |(name, schema): (&String, &Value)| (name.clone(), Self::of(schema));
+            return Self::Table(fields.iter().map(field).collect());
+        }
+        if schema["additionalProperties"].is_object() {
+            return Self::Names(Box::new(Self::of(&schema["additionalProperties"])));
+        }
+        Self::Leaf(Leaf::of(schema))
+    }
+
+    /// The part below one name.
+    pub(crate) fn below(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Table(fields) => fields.get(name),
+            Self::Names(inside) => Some(inside),
+            Self::Leaf(_) => None,
+        }
+    }
+
+    /// Every value's path, `*` for a name that people choose.
+    pub(crate) fn leaves(&self) -> Vec<(String, &Leaf)> {
+        match self {
+            Self::Table(fields) => fields
+                .iter()
+                .flat_map(|(name, shape)| under(name, shape))
+                .collect(),
+            Self::Names(inside) => under("*", inside),
+            Self::Leaf(leaf) => vec![(String::new(), leaf)],
+        }
+    }
+}
+
+fn under<'a>(name: &str, shape: &'a Shape) -> Vec<(String, &'a Leaf)> {
+    let leaves = shape.leaves().into_iter();
+    leaves
+        .map(|(path, leaf)| match path.as_str() {
+            "" => (name.to_owned(), leaf),
+            path => (format!("{name}.{path}"), leaf),
+        })
+        .collect()
+}
+
+impl Leaf {
+    fn of(schema: &Value) -> Self {
+        if let Some(words) = choices(schema) {
+            return Self::Choice(words);
+        }
+        let bound = |name: &str, other: f64| schema[name].as_f64().unwrap_or(other);
+        let (least, most) = (bound("minimum", f64::MIN), bound("maximum", f64::MAX));
+        match schema["type"].as_str().unwrap_or_default() {
+            "boolean" => Self::Boolean,
+            "integer" => Self::Integer(least, most),
+            "number" => Self::Number(least, most),
+            "array" => Self::TextList,
+            _ => Self::Text(Text::of(schema)),
+        }
+    }
+}
+
+impl Text {
+    fn of(schema: &Value) -> Self {
+        match schema["format"].as_str().unwrap_or_default() {
+            "uri" => Self::Url,
+            "environment-variable" => Self::VariableName,
+            _ => Self::Any,
+        }
+    }
+}
+
+/// The words of an enum: each with its description, or all in one list.
+fn choices(schema: &Value) -> Option<Vec<String>> {
+    let words: Vec<&Value> = match (schema["oneOf"].as_array(), schema["enum"].as_array()) {
+        (Some(variants), _) => variants.iter().map(|variant| &variant["const"]).collect(),
+        (None, Some(words)) => words.iter().collect(),
+        (None, None) => return None,
+    };
+    let words = words.into_iter().filter_map(Value::as_str);
+    Some(words.map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_of_the_schema_is_understood() {
+        let schema = schema::inlined();
+        for (path, leaf) in SHAPE.leaves() {
+            let mut at = &schema;
+            for name in path.split('.') {
+                at = match name {
+                    "*" => &at["additionalProperties"],
+                    name => &at["properties"][name],
+                };
+            }
+            let kind = at["type"].as_str().unwrap_or("choice");
+            let fits = match leaf {
+                Leaf::Boolean => kind == "boolean",
+                Leaf::Integer(least, most) => kind == "integer" && *least >= 0.0 && *most < 1e15,
+                Leaf::Number(least, most) => kind == "number" && *least >= 0.0 && *most < 1e15,
+                Leaf::Choice(words) => words.len() > 1,
+                Leaf::Text(_) => kind == "string",
+                Leaf::TextList => kind == "array" && at["items"]["type"] == "string",
+            };
+            assert!(fits, "{path} is {leaf:?} and {at}");
+            assert!(
+                at["description"].is_string() || path.ends_with(".*"),
+                "{path}"
+            );
+        }
+    }
+}

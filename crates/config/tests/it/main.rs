@@ -1,0 +1,14 @@
+//! The configuration at its boundary: files, variables and flags in, what holds and who said so out.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops here")]
+
+mod edit;
+mod errors;
+mod files;
+mod layers;
+mod properties;
+mod schema;
+mod secrets;
+mod support;
+mod trust;
+mod untrusted;

@@ -1,0 +1,215 @@
+//! Finds a model without any configuration: local servers that answer, or a vendor whose key is set.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::vendor::{Environment, ProviderSettings, vendor, vendors};
+
+/// How long a local server may take: it is on this machine.
+pub const USUAL_TIMEOUT: Duration = Duration::from_millis(300);
+/// The most that is read of one answer.
+const MAX_BODY_BYTES: usize = 1 << 20;
+/// How many models of a server are listed.
+const MAX_MODELS: usize = 200;
+/// How many of them are asked whether they can use tools.
+const MAX_ASKED: usize = 16;
+
+/// Where a server may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The vendor it would be.
+    pub vendor: String,
+    /// Its base URL, as a provider's.
+    pub base_url: String,
+}
+
+/// A server that answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The vendor.
+    pub vendor: String,
+    /// Its base URL.
+    pub base_url: String,
+    /// Its models, those that can use tools first.
+    pub models: Vec<FoundModel>,
+}
+
+/// A model of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundModel {
+    /// `vendor/model`, as the directory finds it.
+    pub name: String,
+    /// Whether it can use tools, if the server says so.
+    pub tools: Option<bool>,
+}
+
+/// A vendor whose key is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suggestion {
+    /// The vendor.
+    pub vendor: String,
+    /// Its default model, as the directory finds it.
+    pub model: String,
+    /// A smaller one for small work.
+    pub small_model: String,
+}
+
+/// The first vendor whose key is set, and its models.
+pub fn suggest_default(environment: &Environment) -> Option<Suggestion> {
+    let no_settings = ProviderSettings::default();
+    vendors().iter().find_map(|vendor| {
+        vendor.key(&no_settings, environment)?;
+        let model = vendor.default_model.as_ref()?;
+        let small = vendor.small_model.as_ref().unwrap_or(model);
+        Some(Suggestion {
+            vendor: vendor.name.clone(),
+            model: format!("{}/{model}", vendor.name),
+            small_model: format!("{}/{small}", vendor.name),
+        })
+    })
+}
+
+/// Where local servers usually are.
+pub fn usual_endpoints(environment: &Environment) -> Vec<Endpoint> {
+    let no_settings = ProviderSettings::default();
+    let names = ["ollama", "llamacpp", "lmstudio", "vllm"];
+    names
+        .into_iter()
+        .filter_map(|name| {
+            let base_url = vendor(name)?.base_url(&no_settings, environment).ok()?;
+            Some(Endpoint {
+                vendor: name.to_owned(),
+                base_url,
+            })
+        })
+        .collect()
+}
+
+/// Asks all endpoints at once which models they have; those that do not answer in time are left out.
+pub async fn discover(endpoints: &[Endpoint], timeout: Duration) -> Vec<Found> {
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(reqwest::redirect::Policy::none())
+        .build();
+    let Ok(client) = client else {
+        return Vec::new();
+    };
+    let mut asked = JoinSet::new();
+    for (place, endpoint) in endpoints.iter().cloned().enumerate() {
+        let client = client.clone();
+        asked.spawn(async move { (place, ask(&client, endpoint, timeout).await) });
+    }
+    let mut found: Vec<(usize, Found)> = Vec::new();
+    while let Some(answer) = asked.join_next().await {
+        if let Ok((place, Some(server))) = answer {
+            found.push((place, server));
+        }
+    }
+    found.sort_by_key(|(place, _)| *place);
+    found.into_iter().map(|(_, server)| server).collect()
+}
+
+#[derive(Deserialize)]
+struct Tags {
+    models: Vec<Tag>,
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Listing {
+    data: Vec<Listed>,
+}
+
+#[derive(Deserialize)]
+struct Listed {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    #[serde(default)]
+    capabilities: Vec<String>,
+}
+
+async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) -> Option<Found> {
+    let models = if endpoint.vendor == "ollama" {
+        ollama(client, &endpoint, timeout).await?
+    } else {
+        let url = format!("{}/models", endpoint.base_url);
+        let listing: Listing = json(client.get(url), timeout).await?;
+        let listed = listing.data.into_iter().take(MAX_MODELS);
+        listed
+            .map(|listed| FoundModel {
+                name: format!("{}/{}", endpoint.vendor, listed.id),
+                tools: None,
+            })
+            .collect()
+    };
+    Some(Found {
+        vendor: endpoint.vendor,
+        base_url: endpoint.base_url,
+        models,
+    })
+}
+
+/// Ollama's own list, and what the first models can do: its list of the other kind does not say.
+async fn ollama(
+    client: &reqwest::Client,
+    endpoint: &Endpoint,
+    timeout: Duration,
+) -> Option<Vec<FoundModel>> {
+    let root = endpoint.base_url.trim_end_matches("/v1");
+    let tags: Tags = json(client.get(format!("{root}/api/tags")), timeout).await?;
+    let mut asked = JoinSet::new();
+    for (place, tag) in tags.models.into_iter().take(MAX_MODELS).enumerate() {
+        let question = client
+            .post(format!("{root}/api/show"))
+            .header("content-type", "application/json")
+            .body(json!({ "model": tag.name }).to_string());
+        asked.spawn(async move {
+            let shown: Option<Shown> = match place < MAX_ASKED {
+                true => json(question, timeout).await,
+                false => None,
+            };
+            let tools = shown.map(|shown| shown.capabilities.iter().any(|can| can == "tools"));
+            (tools != Some(true), place, tag.name, tools)
+        });
+    }
+    let mut models = asked.join_all().await;
+    models.sort();
+    let models = models.into_iter().map(|(_, _, name, tools)| FoundModel {
+        name: format!("{}/{name}", endpoint.vendor),
+        tools,
+    });
+    Some(models.collect())
+}
+
+/// A small JSON answer within the time, or nothing.
+async fn json<T: DeserializeOwned>(
+    question: reqwest::RequestBuilder,
+    timeout: Duration,
+) -> Option<T> {
+    let answer = async {
+        let mut response = question.send().await.ok()?;
+        if !response.status().is_success() {
+            return None;
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.ok()? {
+            if body.len() + chunk.len() > MAX_BODY_BYTES {
+                return None;
+            }
+            body.extend_from_slice(&chunk);
+        }
+        serde_json::from_slice(&body).ok()
+    };
+    tokio::time::timeout(timeout, answer).await.ok()?
+}

@@ -1,0 +1,380 @@
+//! Lets questions through to providers: the waiting around the pure decisions of `governor`.
+//!
+//! There is one [`Gate`] for each model of a provider in the process, whichever run asks. A place in
+//! its queue ends with the value that holds it: a dropped question frees its place and its slot.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use sortie_core::{DeltaSink, Fault, Held, ModelError};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::governor::{
+    Breaker, Limits, Moment, Passage, RateHint, Ticket, Turn, Valve, ValveState, Verdict,
+};
+
+/// How long a question waits in all before the run is told.
+const MAX_HELD: Duration = Duration::from_secs(15 * 60);
+/// How long a question waits if another model could be asked instead.
+const MAX_HELD_WITH_FALLBACK: Duration = Duration::from_secs(20);
+/// How often a waiting question looks again: being woken is a hint, looking is the truth.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
+/// How long a question waits before anybody is told: most waits are over by then.
+const TOLD_AFTER: Duration = Duration::from_millis(50);
+
+/// The gates of all models of this process.
+#[derive(Debug)]
+pub struct Governor {
+    start: Instant,
+    gates: Mutex<BTreeMap<(String, String), Arc<Gate>>>,
+}
+
+/// What can be seen of the questions to one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateSnapshot {
+    /// The provider.
+    pub provider: String,
+    /// The provider's name of the model.
+    pub model: String,
+    /// Questions under way.
+    pub in_flight: u32,
+    /// How many may be.
+    pub limit: u32,
+    /// Questions that wait.
+    pub queued: u32,
+    /// How long everybody pauses, if so.
+    pub paused_for: Option<Duration>,
+    /// The pace that was learned, in questions per second.
+    pub per_second: Option<f64>,
+    /// Whether the provider is asked at all: `closed` (it is), `open` (it rests) or `trying`.
+    pub breaker: &'static str,
+}
+
+impl Default for Governor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Governor {
+    /// A governor that knows no model yet.
+    pub fn new() -> Self {
+        Self {
+            start: Instant::now(),
+            gates: Mutex::default(),
+        }
+    }
+
+    /// What can be seen of each model's questions, by provider and model.
+    pub fn snapshot(&self) -> Vec<GateSnapshot> {
+        let gates: Vec<_> = locked(&self.gates)
+            .iter()
+            .map(|(names, gate)| (names.clone(), Arc::clone(gate)))
+            .collect();
+        let show = |((provider, model), gate): ((String, String), Arc<Gate>)| {
+            let (state, breaker) = gate.state();
+            GateSnapshot {
+                provider,
+                model,
+                in_flight: state.in_flight,
+                limit: state.limit,
+                queued: state.queued,
+                paused_for: state.paused_for,
+                per_second: state.per_second,
+                breaker,
+            }
+        };
+        gates.into_iter().map(show).collect()
+    }
+
+    /// The one gate of a model; the first caller's limits hold.
+    pub(crate) fn gate(&self, provider: &str, model: &str, limits: Limits) -> Arc<Gate> {
+        let mut gates = locked(&self.gates);
+        let key = (provider.to_owned(), model.to_owned());
+        if let Some(gate) = gates.get(&key) {
+            return Arc::clone(gate);
+        }
+        let neighbour = gates.iter().find(|((name, _), _)| name == provider);
+        let breaker = neighbour.map(|(_, gate)| Arc::clone(&gate.breaker));
+        let gate = Arc::new(Gate {
+            name: format!("{provider}/{model}"),
+            start: self.start,
+            inside: Mutex::new(Inside {
+                valve: Valve::new(limits),
+                waiters: BTreeMap::new(),
+            }),
+            breaker: breaker.unwrap_or_default(),
+        });
+        gates.insert(key, Arc::clone(&gate));
+        gate
+    }
+}
+
+/// Where questions to one model wait.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    name: String,
+    start: Instant,
+    inside: Mutex<Inside>,
+    /// Shared by all models of the provider.
+    breaker: Arc<Mutex<Breaker>>,
+}
+
+#[derive(Debug)]
+struct Inside {
+    valve: Valve,
+    waiters: BTreeMap<Ticket, Arc<Notify>>,
+}
+
+/// What a question wants of a gate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Wish {
+    /// Whether another model is asked if this one cannot answer soon.
+    pub has_fallback: bool,
+    /// About how many tokens it carries.
+    pub tokens: u64,
+}
+
+/// How a question came back, as the gate wants to know it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Return {
+    /// With an answer that carried so many tokens, where known.
+    Answered { tokens: Option<u64> },
+    /// With an error that only concerns the question.
+    Declined,
+    /// With a wish for fewer questions. It waits again, at its old place.
+    Refused { retry_after: Option<Duration> },
+    /// The network or the provider failed.
+    Failed,
+}
+
+impl Gate {
+    /// Puts a question at the end of the queue.
+    pub(crate) fn enter(self: &Arc<Self>, wish: Wish) -> Place {
+        let bell = Arc::new(Notify::new());
+        let mut inside = locked(&self.inside);
+        let ticket = inside.valve.enter();
+        inside.waiters.insert(ticket, Arc::clone(&bell));
+        Place {
+            gate: Arc::clone(self),
+            ticket,
+            bell,
+            wish,
+            left: None,
+            held: Duration::ZERO,
+        }
+    }
+
+    /// Takes in what the provider said about its limits.
+    pub(crate) fn hint(&self, hint: &RateHint) {
+        locked(&self.inside).valve.hint(hint, self.now());
+    }
+
+    fn state(&self) -> (ValveState, &'static str) {
+        let state = locked(&self.inside).valve.state(self.now());
+        (state, locked(&self.breaker).word())
+    }
+
+    fn now(&self) -> Moment {
+        Instant::now().saturating_duration_since(self.start)
+    }
+}
+
+impl Inside {
+    fn wake_next(&self) {
+        let next = self.valve.head().and_then(|head| self.waiters.get(&head));
+        if let Some(bell) = next {
+            bell.notify_one();
+        }
+    }
+}
+
+/// A question's place: in the queue, then under way.
+#[derive(Debug)]
+pub(crate) struct Place {
+    gate: Arc<Gate>,
+    ticket: Ticket,
+    bell: Arc<Notify>,
+    wish: Wish,
+    left: Option<Moment>,
+    held: Duration,
+}
+
+/// What a waiting question does next.
+enum Step {
+    Go,
+    Wait { until: Option<Moment>, held: Held },
+    GiveUp(ModelError),
+}
+
+impl Place {
+    /// Waits until the question may leave; says so while it waits.
+    pub(crate) async fn admitted(&mut self, deltas: &dyn DeltaSink) -> Result<(), ModelError> {
+        let began = self.gate.now();
+        let before = self.held;
+        let mut told: Option<(Moment, Held)> = None;
+        let admitted = loop {
+            let now = self.gate.now();
+            self.held = before + now.saturating_sub(began);
+            let (until, held) = match self.step(now) {
+                Step::Go => break Ok(()),
+                Step::GiveUp(error) => break Err(error),
+                Step::Wait { until, held } => (until, held),
+            };
+            let tell_at = match told {
+                None if held.resumes_in_ms.is_some() => now,
+                None => began + TOLD_AFTER,
+                Some((last, said)) if said.position != held.position => last + LOOKS_EVERY,
+                Some(_) => now + LOOKS_EVERY,
+            };
+            if tell_at <= now {
+                deltas.held(Some(held));
+                told = Some((now, held));
+            }
+            let look = now + LOOKS_EVERY;
+            let wake = [until, (tell_at > now).then_some(tell_at)];
+            let wake = wake.into_iter().flatten().fold(look, Moment::min);
+            self.wait_until(wake.max(now + Duration::from_millis(1)))
+                .await;
+        };
+        if told.is_some() {
+            deltas.held(None);
+        }
+        admitted
+    }
+
+    /// Notes how the question came back. Only a refused one may be admitted again.
+    pub(crate) fn returned(&mut self, how: Return) {
+        let Some(left) = self.left.take() else {
+            return;
+        };
+        let now = self.gate.now();
+        let mut breaker = locked(&self.gate.breaker);
+        match how {
+            Return::Answered { .. } | Return::Declined | Return::Refused { .. } => {
+                breaker.answered();
+            }
+            Return::Failed => breaker.failed(left, now),
+        }
+        drop(breaker);
+        let verdict = match how {
+            Return::Answered { .. } | Return::Declined => Verdict::Accepted,
+            Return::Refused { retry_after } => Verdict::Refused { retry_after },
+            Return::Failed => Verdict::Lost,
+        };
+        let mut inside = locked(&self.gate.inside);
+        let valve = &mut inside.valve;
+        if let Return::Answered {
+            tokens: Some(really),
+        } = how
+        {
+            valve.carried(self.wish.tokens, really, now);
+        }
+        valve.returned(self.ticket, verdict, fastrand::f64(), now);
+        inside.wake_next();
+    }
+
+    /// How long it has waited in all.
+    pub(crate) const fn held(&self) -> Duration {
+        self.held
+    }
+
+    async fn wait_until(&self, moment: Moment) {
+        tokio::select! {
+            () = self.bell.notified() => {}
+            () = tokio::time::sleep_until(self.gate.start + moment) => {}
+        }
+    }
+
+    fn step(&mut self, now: Moment) -> Step {
+        let mut inside = locked(&self.gate.inside);
+        let mut breaker = locked(&self.gate.breaker);
+        let passage = breaker.passage(now);
+        let turn = inside.valve.ask(self.ticket, self.wish.tokens, now);
+        let until = match (turn, passage) {
+            (Turn::Go, Passage::Open | Passage::Try) => {
+                breaker.pass(now);
+                inside.valve.depart(self.ticket, self.wish.tokens, now);
+                self.left = Some(now);
+                inside.wake_next();
+                return Step::Go;
+            }
+            (Turn::Go, Passage::Closed(until)) => Some(until),
+            (Turn::Wait { until }, Passage::Closed(rest)) => until.max(Some(rest)),
+            (Turn::Wait { until }, Passage::Open | Passage::Try) => until,
+        };
+        if let Passage::Closed(rest) = passage
+            && (self.wish.has_fallback || self.held >= MAX_HELD)
+        {
+            return Step::GiveUp(self.resting(rest.saturating_sub(now)));
+        }
+        let resumes_in = match passage {
+            Passage::Closed(rest) => Some(rest.saturating_sub(now)),
+            Passage::Open | Passage::Try => inside.valve.paused_for(now),
+        };
+        if let Some(error) = self.waits_too_long(&inside.valve, now) {
+            return Step::GiveUp(error);
+        }
+        let held = Held {
+            position: inside.valve.position(self.ticket),
+            resumes_in_ms: resumes_in.map(millis),
+        };
+        Step::Wait { until, held }
+    }
+
+    fn resting(&self, rest: Duration) -> ModelError {
+        ModelError::retryable(format!(
+            "the provider of {} has not answered lately and is asked again in {} s",
+            self.gate.name,
+            rest.as_secs() + 1
+        ))
+    }
+
+    fn waits_too_long(&self, valve: &Valve, now: Moment) -> Option<ModelError> {
+        let expected = valve.expected_wait(self.ticket, now);
+        let too_long = if self.wish.has_fallback {
+            self.held.max(expected) > MAX_HELD_WITH_FALLBACK
+        } else {
+            // Waiting for others that are under way is no failure: each of them ends.
+            self.held >= MAX_HELD && valve.is_limited(now)
+        };
+        too_long.then(|| {
+            let retry_after_ms = (!expected.is_zero()).then(|| millis(expected));
+            ModelError::new(
+                Fault::RateLimited { retry_after_ms },
+                format!(
+                    "{} takes no more questions: waited {} s and would wait longer; ask less at \
+                     once, or choose another model",
+                    self.gate.name,
+                    self.held.as_secs()
+                ),
+            )
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(left) = self.left {
+            let now = self.gate.now();
+            locked(&self.gate.breaker).dropped(left, now);
+        }
+        let mut inside = locked(&self.gate.inside);
+        inside.valve.leave(self.ticket);
+        inside.waiters.remove(&self.ticket);
+        inside.wake_next();
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+use std::collections::VecDeque;
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    start_concurrent: 16,
+    max_concurrent: 64,
+    requests_per_minute: None,
+    tokens_per_minute: None,
+};
+
+/// How a simulated provider counts.
+#[derive(Clone, Copy, Debug)]
+enum Counts {
+    /// A bucket that fills steadily and holds one second's worth.
+    Bucket,
+    /// A bucket that holds one: each has to keep its distance.
+    Strict,
+    /// So many in each second of the clock.
+    Window,
+    /// So many in any second.
+    Sliding,
+}
+
+/// A provider that takes so many questions each second and refuses the rest.
+#[derive(Debug)]
+struct Provider {
+    counts: Counts,
+    per_second: f64,
+    /// Whether it says exactly when to come back, or in whole seconds.
+    exact: bool,
+    answer_takes: Duration,
+    start: Instant,
+    state: Mutex<(f64, Duration, VecDeque<Duration>)>,
+    refused: Mutex<u32>,
+}
+
+impl Provider {
+    async fn ask(&self) -> Result<(), Duration> {
+        let free_in = self.take();
+        match free_in {
+            None => {
+                tokio::time::sleep(self.answer_takes).await;
+                Ok(())
+            }
+            Some(free_in) => {
+                *locked(&self.refused) += 1;
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let whole = Duration::from_secs(free_in.as_secs_f64().ceil() as u64);
+                Err(if self.exact { free_in } else { whole })
+            }
+        }
+    }
+
+    /// When the next one is free, if this one is refused.
+    fn take(&self) -> Option<Duration> {
+        let now = self.start.elapsed();
+        let mut state = locked(&self.state);
+        let (level, at, log) = &mut *state;
+        match self.counts {
+            Counts::Bucket | Counts::Strict => {
+                let gained = (now - *at).as_secs_f64() * self.per_second;
+                let most = match self.counts {
+                    Counts::Strict => 1.0,
+                    Counts::Bucket | Counts::Window | Counts::Sliding => self.per_second,
+                };
+                *level = (*level + gained).min(most);
+                *at = now;
+                if *level >= 1.0 {
+                    *level -= 1.0;
+                    return None;
+                }
+                Some(Duration::from_secs_f64((1.0 - *level) / self.per_second))
+            }
+            Counts::Window => {
+                log.retain(|taken| taken.as_secs() == now.as_secs());
+                if (log.len() as f64) < self.per_second {
+                    log.push_back(now);
+                    return None;
+                }
+                Some(Duration::from_secs(now.as_secs() + 1) - now)
+            }
+            Counts::Sliding => {
+                let second = Duration::from_secs(1);
+                log.retain(|taken| now - *taken < second);
+                if (log.len() as f64) < self.per_second {
+                    log.push_back(now);
+                    return None;
+                }
+                Some(log[0] + second - now)
+            }
+        }
+    }
+}
+
+/// Asks through the gate until it is answered.
+async fn answered(gate: &Arc<Gate>, provider: &Provider) -> Duration {
+    let mut place = gate.enter(Wish::default());
+    loop {
+        place.admitted(&sortie_core::NoDeltas).await.unwrap();
+        match provider.ask().await {
+            Ok(()) => {
+                place.returned(Return::Answered { tokens: None });
+                return place.held();
+            }
+            Err(retry_after) => place.returned(Return::Refused {
+                retry_after: Some(retry_after),
+            }),
+        }
+    }
+}
+
+/// How long 32 children with so many turns each take, as a part of the ideal, and the refusals.
+async fn fan_out(
+    counts: Counts,
+    per_second: f64,
+    exact: bool,
+    takes_ms: u64,
+    turns: u32,
+) -> (f64, u32) {
+    let governor = Governor::new();
+    let gate = governor.gate("mock", "m", LIMITS);
+    let provider = Arc::new(Provider {
+        counts,
+        per_second,
+        exact,
+        answer_takes: Duration::from_millis(takes_ms),
+        start: Instant::now(),
+        state: Mutex::new((per_second, Duration::ZERO, VecDeque::new())),
+        refused: Mutex::default(),
+    });
+    let start = Instant::now();
+    let mut children = tokio::task::JoinSet::new();
+    for _ in 0..32 {
+        let (gate, provider) = (Arc::clone(&gate), Arc::clone(&provider));
+        children.spawn(async move {
+            for _ in 0..turns {
+                answered(&gate, &provider).await;
+            }
+        });
+    }
+    while let Some(child) = children.join_next().await {
+        child.unwrap();
+    }
+    // The last question leaves then, and still has to be answered.
+    let ideal = f64::from(32 * turns) / per_second + provider.answer_takes.as_secs_f64();
+    let refused = *locked(&provider.refused);
+    (start.elapsed().as_secs_f64() / ideal, refused)
+}
+
+/// The slowest of many schedules, as a part of its ideal, and the most refusals of any.
+async fn worst(counts: Counts, exact: &[bool]) -> (f64, u32, String) {
+    let mut worst = (0.0, 0, String::new());
+    for per_second in [1.0, 2.0, 5.0, 10.0, 20.0] {
+        for exact in exact {
+            for (takes_ms, turns) in [(5, 3), (5, 10), (200, 3), (800, 3), (800, 10)] {
+                let (part, refused) = fan_out(counts, per_second, *exact, takes_ms, turns).await;
+                worst.1 = refused.max(worst.1);
+                if part > worst.0 {
+                    worst.0 = part;
+                    worst.2 = format!(
+                        "{counts:?} {per_second}/s, exact {exact}, {takes_ms} ms, {turns} turns"
+                    );
+                }
+            }
+        }
+    }
+    worst
+}
+
+#[tokio::test(start_paused = true)]
+async fn thirty_two_children_finish_close_to_the_ideal_schedule() {
+    for (counts, exact, most) in [
+        (Counts::Bucket, &[true, false][..], 1.3),
+        (Counts::Window, &[true, false], 1.3),
+        (Counts::Sliding, &[true, false], 1.3),
+        (Counts::Strict, &[true], 1.3),
+        // Told to wait a whole second after every step too far, it takes a while to find the pace.
+        (Counts::Strict, &[false], 2.3),
+    ] {
+        let (part, refused, case) = worst(counts, exact).await;
+        assert!(part <= most, "{part:.2} times the ideal: {case}");
+        // Learning is what keeps refusals rare: without it each second would bring some.
+        assert!(refused < 64, "{refused} refusals: {counts:?}");
+    }
+}
+
+/// Writes down what a waiting question says.
+#[derive(Debug, Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl DeltaSink for Heard {
+    fn text(&self, _delta: &str) {}
+    fn held(&self, held: Option<Held>) {
+        let line = match held {
+            Some(Held {
+                position,
+                resumes_in_ms: Some(ms),
+            }) => format!("#{position} in {ms}"),
+            Some(Held {
+                position,
+                resumes_in_ms: None,
+            }) => format!("#{position}"),
+            None => "on".to_owned(),
+        };
+        locked(&self.0).push(line);
+    }
+}
+
+fn gate(start_concurrent: u32) -> (Governor, Arc<Gate>) {
+    let governor = Governor::new();
+    let limits = Limits {
+        start_concurrent,
+        max_concurrent: start_concurrent,
+        ..LIMITS
+    };
+    let gate = governor.gate("mock", "m", limits);
+    (governor, gate)
+}
+
+async fn gone(gate: &Arc<Gate>) -> Place {
+    let mut place = gate.enter(Wish::default());
+    place.admitted(&sortie_core::NoDeltas).await.unwrap();
+    place
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_question_says_that_it_waits_and_goes_on_by_itself() {
+    let (governor, gate) = gate(4);
+    let heard = Heard::default();
+    let mut place = gone(&gate).await;
+    place.returned(Return::Refused {
+        retry_after: Some(Duration::from_secs(3)),
+    });
+    let snapshot = &governor.snapshot()[0];
+    assert_eq!(snapshot.paused_for, Some(Duration::from_secs(3)));
+    assert_eq!((snapshot.in_flight, snapshot.queued), (0, 1));
+    place.admitted(&heard).await.unwrap();
+    assert_eq!(*locked(&heard.0), ["#1 in 3000", "on"]);
+    assert_eq!(place.held(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_question_frees_its_place_and_its_slot() {
+    let (governor, gate) = gate(1);
+    let under_way = gone(&gate).await;
+    let mut second = gate.enter(Wish::default());
+    let mut third = gate.enter(Wish::default());
+    let heard = Heard::default();
+    {
+        let waiting = third.admitted(&heard);
+        let waited = tokio::time::timeout(Duration::from_millis(200), waiting).await;
+        assert!(waited.is_err());
+    }
+    let second_waits = second.admitted(&heard);
+    let waited = tokio::time::timeout(Duration::from_millis(200), second_waits).await;
+    assert!(waited.is_err());
+    drop(second);
+    assert_eq!(*locked(&heard.0), ["#2", "#1"]);
+    drop(under_way);
+    third.admitted(&heard).await.unwrap();
+    drop(third);
+    let snapshot = &governor.snapshot()[0];
+    assert_eq!((snapshot.in_flight, snapshot.queued), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_wait_ends_with_an_error() {
+    for (has_fallback, retry_after, waited, expected) in [
+        (true, 10, 10, "admitted"),
+        (true, 21, 0, "rate_limited"),
+        (false, 21, 21, "admitted"),
+        (false, 300, 300, "admitted"),
+    ] {
+        let (_governor, gate) = gate(4);
+        let wish = Wish {
+            has_fallback,
+            tokens: 0,
+        };
+        let mut place = gate.enter(wish);
+        place.admitted(&sortie_core::NoDeltas).await.unwrap();
+        place.returned(Return::Refused {
+            retry_after: Some(Duration::from_secs(retry_after)),
+        });
+        let result = place.admitted(&sortie_core::NoDeltas).await;
+        let result = result.map_or_else(|error| error.fault.name(), |()| "admitted");
+        assert_eq!(result, expected, "{has_fallback} {retry_after}");
+        assert_eq!(
+            place.held().as_secs(),
+            waited,
+            "{has_fallback} {retry_after}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_refuses_for_ever_is_given_up_after_a_quarter_of_an_hour() {
+    let (_governor, gate) = gate(4);
+    let start = Instant::now();
+    let mut place = gate.enter(Wish::default());
+    let error = loop {
+        match place.admitted(&sortie_core::NoDeltas).await {
+            Ok(()) => place.returned(Return::Refused { retry_after: None }),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.fault.name(), "rate_limited");
+    assert!(
+        error
+            .message
+            .starts_with("mock/m takes no more questions: waited 900 s")
+    );
+    assert_eq!(start.elapsed().as_secs(), 900);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_provider_rests_for_all_its_models() {
+    let governor = Governor::new();
+    let (one, other) = (
+        governor.gate("mock", "one", LIMITS),
+        governor.gate("mock", "other", LIMITS),
+    );
+    for _ in 0..5 {
+        gone(&one).await.returned(Return::Failed);
+    }
+    assert_eq!(governor.snapshot()[1].breaker, "open");
+    let mut impatient = other.enter(Wish {
+        has_fallback: true,
+        tokens: 0,
+    });
+    let error = impatient
+        .admitted(&sortie_core::NoDeltas)
+        .await
+        .unwrap_err();
+    assert_eq!(error.fault, Fault::Transient);
+    drop(impatient);
+
+    let heard = Heard::default();
+    let mut patient = other.enter(Wish::default());
+    patient.admitted(&heard).await.unwrap();
+    assert_eq!(*locked(&heard.0), ["#1 in 5000", "on"]);
+    assert_eq!(governor.snapshot()[0].breaker, "trying");
+    patient.returned(Return::Answered { tokens: None });
+    assert_eq!(governor.snapshot()[0].breaker, "closed");
+}

@@ -1,0 +1,415 @@
+//! Who may ask a model, and when: a pure state machine for each model of a provider.
+//!
+//! Questions wait in one queue, in the order they came. A provider that wants fewer questions is
+//! obeyed: everybody pauses as long as it said, and from then on questions leave one after the other
+//! at the pace that it was seen to accept, so that the next refusal is rare. Time is passed in, as
+//! the time since the machine was made; nothing here waits.
+
+mod breaker;
+mod bucket;
+mod hint;
+mod pace;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+pub(crate) use breaker::{Breaker, Passage};
+use bucket::Bucket;
+pub(crate) use hint::{Allowance, RateHint};
+use pace::{Pace, Taken};
+
+/// Time since the machine was made.
+pub(crate) type Moment = Duration;
+/// A question in the queue; later ones have higher numbers.
+pub(crate) type Ticket = u64;
+
+/// How far the number of questions at once may grow where nobody configured it.
+pub(crate) const MAX_CONCURRENT: u32 = 64;
+/// The longest pause that a provider can ask for at once: past it, it is asked again.
+const MAX_PAUSE: Duration = Duration::from_secs(300);
+/// The first pause after a refusal that does not say how long; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// The longest of those.
+const MAX_UNTOLD_PAUSE: Duration = Duration::from_secs(60);
+/// How far back departures are remembered: the longest window that providers count in.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// How many departures are remembered at most.
+const MAX_REMEMBERED: usize = 4096;
+/// How much more than the bare need may be under way at once, because answers take unequal time.
+const HEADROOM: f64 = 1.5;
+
+/// What a person or a vendor's entry says about a model's limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many questions may be under way at first.
+    pub start_concurrent: u32,
+    /// How many may ever be.
+    pub max_concurrent: u32,
+    /// How many may leave in a minute.
+    pub requests_per_minute: Option<u32>,
+    /// How many tokens they may carry in a minute.
+    pub tokens_per_minute: Option<u64>,
+}
+
+/// Decides when the questions to one model may leave.
+#[derive(Debug)]
+pub(crate) struct Valve {
+    waiting: BTreeSet<Ticket>,
+    /// Those under way, and when they left.
+    under_way: BTreeMap<Ticket, Moment>,
+    departures: VecDeque<(Moment, Ticket)>,
+    concurrency: Concurrency,
+    pace: Pace,
+    requests: Option<Bucket>,
+    tokens: Option<Bucket>,
+    refusal: Refusal,
+    next_ticket: Ticket,
+}
+
+/// How many may be under way.
+#[derive(Debug)]
+struct Concurrency {
+    limit: u32,
+    max: u32,
+    successes: u32,
+    /// Grows with every answer until the provider refused for the first time.
+    growing_fast: bool,
+    /// Whether the provider was seen to count questions at once rather than per second.
+    counted: bool,
+    mean_answer: Option<Duration>,
+}
+
+/// What the provider said last about coming too often.
+#[derive(Debug, Default)]
+struct Refusal {
+    paused_until: Option<Moment>,
+    /// The first refusal of the present pause, and how long it said to wait.
+    told: Option<(Moment, Option<Duration>)>,
+    /// Questions that left before this have been judged already.
+    judged_before: Moment,
+    in_a_row: u32,
+}
+
+/// Whether a question may leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Turn {
+    /// Now.
+    Go,
+    /// Not before this; an open end means until another one comes back.
+    Wait { until: Option<Moment> },
+}
+
+/// How a question came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// With an answer, or with an error that says nothing about limits.
+    Accepted,
+    /// With a wish for fewer questions.
+    Refused { retry_after: Option<Duration> },
+    /// Not at all: the network or the provider failed, or somebody stopped it.
+    Lost,
+}
+
+/// What can be seen of a valve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ValveState {
+    pub in_flight: u32,
+    pub limit: u32,
+    pub queued: u32,
+    pub paused_for: Option<Duration>,
+    pub per_second: Option<f64>,
+}
+
+impl Valve {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let per_minute = |count: f64, burst: f64| Bucket::new(count / 60.0, burst);
+        Self {
+            waiting: BTreeSet::new(),
+            under_way: BTreeMap::new(),
+            departures: VecDeque::new(),
+            concurrency: Concurrency::new(limits),
+            pace: Pace::default(),
+            requests: limits.requests_per_minute.map(|count| {
+                let count = f64::from(count.max(1));
+                per_minute(count, (count / 20.0).max(1.0))
+            }),
+            tokens: limits.tokens_per_minute.map(|count| {
+                let count = count.max(1) as f64;
+                per_minute(count, count / 2.0)
+            }),
+            refusal: Refusal::default(),
+            next_ticket: 0,
+        }
+    }
+
+    /// Puts a new question at the end of the queue.
+    pub(crate) fn enter(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        self.waiting.insert(self.next_ticket);
+        self.next_ticket
+    }
+
+    /// Forgets a question, wherever it is.
+    pub(crate) fn leave(&mut self, ticket: Ticket) {
+        self.waiting.remove(&ticket);
+        self.under_way.remove(&ticket);
+    }
+
+    /// The place in the queue, from 1.
+    pub(crate) fn position(&self, ticket: Ticket) -> u32 {
+        let before = self.waiting.range(..ticket).count();
+        u32::try_from(before + 1).unwrap_or(u32::MAX)
+    }
+
+    /// Who goes next.
+    pub(crate) fn head(&self) -> Option<Ticket> {
+        self.waiting.first().copied()
+    }
+
+    /// Whether the question may leave, which carries about this many tokens.
+    pub(crate) fn ask(&mut self, ticket: Ticket, tokens: u64, now: Moment) -> Turn {
+        if self.head() != Some(ticket) {
+            return Turn::Wait { until: None };
+        }
+        self.resume(now);
+        if let Some(until) = self.not_before(tokens, now) {
+            return Turn::Wait { until: Some(until) };
+        }
+        if self.in_flight() >= self.limit(now) {
+            return Turn::Wait { until: None };
+        }
+        Turn::Go
+    }
+
+    /// Notes that the question has left. Only after [`Turn::Go`].
+    pub(crate) fn depart(&mut self, ticket: Ticket, tokens: u64, now: Moment) {
+        self.waiting.remove(&ticket);
+        self.under_way.insert(ticket, now);
+        self.departures.push_back((now, ticket));
+        self.forget_old(now);
+        self.pace.departed(now);
+        if let Some(bucket) = &mut self.requests {
+            bucket.take(1.0, now);
+        }
+        if let Some(bucket) = &mut self.tokens {
+            bucket.take(tokens as f64, now);
+        }
+    }
+
+    /// Notes how a question came back. A refused one waits again, at its old place.
+    pub(crate) fn returned(&mut self, ticket: Ticket, verdict: Verdict, jitter: f64, now: Moment) {
+        let Some(left) = self.under_way.remove(&ticket) else {
+            return;
+        };
+        match verdict {
+            Verdict::Lost => {}
+            Verdict::Accepted => {
+                if left >= self.refusal.judged_before {
+                    self.refusal.in_a_row = 0;
+                }
+                self.pace.accepted(left, now);
+                let crowded = self.in_flight() + 1 >= self.concurrency.limit;
+                self.concurrency.accepted(now.saturating_sub(left), crowded);
+            }
+            Verdict::Refused { retry_after } => {
+                self.waiting.insert(ticket);
+                self.departures.retain(|(_, departed)| *departed != ticket);
+                self.refused(left, retry_after, jitter, now);
+            }
+        }
+    }
+
+    /// Corrects what a question was thought to carry.
+    pub(crate) fn carried(&mut self, thought: u64, really: u64, now: Moment) {
+        if let Some(bucket) = &mut self.tokens {
+            bucket.take(really as f64 - thought as f64, now);
+        }
+    }
+
+    /// Takes in what the provider said about its limits beside an answer.
+    pub(crate) fn hint(&mut self, hint: &RateHint, now: Moment) {
+        for allowance in [hint.requests, hint.tokens].into_iter().flatten() {
+            if let Some(pause) = allowance.pause() {
+                self.pause_until(now + pause);
+            }
+        }
+        if let Some(per_second) = hint.requests.and_then(Allowance::pace) {
+            self.pace.slow_down_to(per_second, now);
+        }
+    }
+
+    /// How long the question will wait at least, as far as anybody can tell.
+    pub(crate) fn expected_wait(&self, ticket: Ticket, now: Moment) -> Duration {
+        let paused = self.paused_for(now).unwrap_or_default();
+        let ahead = f64::from(self.position(ticket) - 1);
+        let paced = self.pace.per_second().map_or(0.0, |pace| ahead / pace);
+        paused + Duration::from_secs_f64(paced.min(86_400.0))
+    }
+
+    /// Whether the provider's limit is what questions wait for, rather than each other.
+    pub(crate) fn is_limited(&self, now: Moment) -> bool {
+        self.paused_for(now).is_some() || self.pace.per_second().is_some()
+    }
+
+    /// How long everybody pauses.
+    pub(crate) fn paused_for(&self, now: Moment) -> Option<Duration> {
+        let until = self.refusal.paused_until?;
+        (until > now).then(|| until - now)
+    }
+
+    pub(crate) fn state(&self, now: Moment) -> ValveState {
+        ValveState {
+            in_flight: self.in_flight(),
+            limit: self.limit(now),
+            queued: u32::try_from(self.waiting.len()).unwrap_or(u32::MAX),
+            paused_for: self.paused_for(now),
+            per_second: self.pace.per_second(),
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        u32::try_from(self.under_way.len()).unwrap_or(u32::MAX)
+    }
+
+    fn not_before(&mut self, tokens: u64, now: Moment) -> Option<Moment> {
+        if let Some(pause) = self.paused_for(now) {
+            return Some(now + pause);
+        }
+        let requests = self
+            .requests
+            .as_ref()
+            .and_then(|bucket| bucket.until(1.0, now));
+        let tokens = self
+            .tokens
+            .as_ref()
+            .and_then(|bucket| bucket.until(tokens as f64, now));
+        let paced = self.pace.until(now);
+        [requests, tokens, paced].into_iter().flatten().max()
+    }
+
+    /// As many as the limit says, or as many as it takes to keep the pace with slow answers.
+    fn limit(&self, now: Moment) -> u32 {
+        let Some(pace) = self.pace.per_second() else {
+            return self.concurrency.limit;
+        };
+        if self.concurrency.counted {
+            return self.concurrency.limit;
+        }
+        let oldest = self.under_way.values().min();
+        let oldest = oldest.map_or(Duration::ZERO, |left| now.saturating_sub(*left));
+        let answer = oldest.max(self.concurrency.mean_answer.unwrap_or_default());
+        let needed = (pace * answer.as_secs_f64() * HEADROOM).ceil() as u32;
+        let needed = needed.saturating_add(1).min(self.concurrency.max);
+        self.concurrency.limit.max(needed)
+    }
+
+    fn refused(&mut self, left: Moment, told: Option<Duration>, jitter: f64, now: Moment) {
+        let news = left >= self.refusal.judged_before && self.refusal.told.is_none();
+        if news {
+            let pause = told.unwrap_or_else(|| untold_pause(self.refusal.in_a_row, jitter));
+            self.refusal.in_a_row = self.refusal.in_a_row.saturating_add(1);
+            self.refusal.told = Some((now, told));
+            self.pause_until(now + pause.min(MAX_PAUSE));
+        } else if let Some(pause) = told {
+            // It left before the pause began: it says nothing new, except when to come back.
+            self.pause_until(now + pause.min(MAX_PAUSE));
+        }
+    }
+
+    fn pause_until(&mut self, until: Moment) {
+        let paused = self.refusal.paused_until.get_or_insert(until);
+        *paused = (*paused).max(until);
+    }
+
+    /// Ends a pause that is over, and settles what was learned: only now is it known which of the
+    /// questions that had left before it were accepted.
+    fn resume(&mut self, now: Moment) {
+        if self.paused_for(now).is_some() {
+            return;
+        }
+        self.refusal.paused_until = None;
+        let Some((told_at, told)) = self.refusal.told.take() else {
+            return;
+        };
+        // The wait is about the window that the provider counts in; none counts in less than this.
+        let window = told.unwrap_or(FIRST_PAUSE).clamp(FIRST_PAUSE, REMEMBERED);
+        let pause_before = std::mem::replace(&mut self.refusal.judged_before, now);
+        let lately = self.departed_since(told_at.saturating_sub(window * 2));
+        self.concurrency.growing_fast = false;
+        if lately == 0 && self.in_flight() > 0 {
+            // Nothing was accepted lately and still one more was too many: it counts those at once.
+            self.concurrency.counted = true;
+            self.concurrency.limit = self.in_flight();
+            return;
+        }
+        self.concurrency.halve();
+        let taken = Taken {
+            in_window: self.departed_since(told_at.saturating_sub(window)),
+            window,
+            told,
+            since_pause: self.departed_since(pause_before),
+            time: told_at.saturating_sub(pause_before),
+        };
+        self.pace.refused(taken, now);
+    }
+
+    fn departed_since(&self, since: Moment) -> usize {
+        let departed = self.departures.iter();
+        departed.filter(|(left, _)| *left >= since).count()
+    }
+
+    fn forget_old(&mut self, now: Moment) {
+        let oldest = now.saturating_sub(REMEMBERED);
+        while let Some((left, _)) = self.departures.front() {
+            if *left >= oldest && self.departures.len() <= MAX_REMEMBERED {
+                break;
+            }
+            self.departures.pop_front();
+        }
+    }
+}
+
+impl Concurrency {
+    fn new(limits: Limits) -> Self {
+        let max = limits.max_concurrent.max(1);
+        Self {
+            limit: limits.start_concurrent.clamp(1, max),
+            max,
+            successes: 0,
+            growing_fast: true,
+            counted: false,
+            mean_answer: None,
+        }
+    }
+
+    fn accepted(&mut self, took: Duration, crowded: bool) {
+        self.mean_answer = Some(match self.mean_answer {
+            Some(mean) => (mean * 7 + took) / 8,
+            None => took,
+        });
+        if !crowded {
+            return;
+        }
+        self.successes += 1;
+        if self.growing_fast || self.successes >= self.limit {
+            self.successes = 0;
+            self.limit = (self.limit + 1).min(self.max);
+        }
+    }
+
+    fn halve(&mut self) {
+        self.limit = (self.limit / 2).max(1);
+        self.successes = 0;
+    }
+}
+
+/// One, two, four seconds and so on, with up to a quarter more so that clients do not march in step.
+fn untold_pause(in_a_row: u32, jitter: f64) -> Duration {
+    let doubled = FIRST_PAUSE.saturating_mul(1 << in_a_row.min(8));
+    doubled
+        .min(MAX_UNTOLD_PAUSE)
+        .mul_f64(1.0 + jitter.clamp(0.0, 1.0) / 4.0)
+}
+
+#[cfg(test)]
+mod tests;

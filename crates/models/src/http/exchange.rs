@@ -1,0 +1,318 @@
+//! One question and its answer over HTTP, with a bound on every wait and every size.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Method, Request, Response, Url};
+use sortie_core::{DeltaSink, ModelAnswer, ModelError};
+use sortie_wire::{Decoder, Encoded, Flow, Mode, Refusal, bounds};
+use tokio::time::Instant;
+
+use super::{Failure, HttpModel};
+use crate::governor::RateHint;
+use crate::secret::{Secret, without_secrets};
+use crate::text::cut;
+use crate::tool_mode::unsupported;
+use crate::warm::Lead;
+
+/// How much of a failure's cause an error repeats.
+const SHOWN_CAUSE_CHARS: usize = 300;
+/// How long the end of a complete answer is waited for.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// A question, ready to be sent as often as needed.
+pub(super) struct Exchange<'a> {
+    model: &'a HttpModel,
+    mode: Mode,
+    url: Url,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl<'a> Exchange<'a> {
+    pub(super) fn new(
+        model: &'a HttpModel,
+        mode: Mode,
+        encoded: Encoded,
+    ) -> Result<Self, ModelError> {
+        let provider = &model.provider;
+        let wrong = |what: &str| {
+            ModelError::fatal(format!(
+                "the {what} of {} in sortie.toml cannot be sent",
+                provider.name
+            ))
+        };
+        let mut url = Url::parse(&format!("{}{}", provider.base_url, encoded.path))
+            .map_err(|_| wrong("base URL"))?;
+        if !provider.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&provider.query);
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(key) = &provider.key {
+            let value = Secret::new(&format!("{}{}", provider.key_prefix, key.expose()));
+            let name = header_name(&provider.key_header).ok_or_else(|| wrong("key header"))?;
+            headers.insert(name, secret_value(&value).ok_or_else(|| wrong("key"))?);
+        }
+        for (name, value) in &provider.fixed_headers {
+            let name = header_name(name).ok_or_else(|| wrong("name of a header"))?;
+            let value = HeaderValue::from_str(value).map_err(|_| wrong("headers"))?;
+            headers.insert(name, value);
+        }
+        for (name, value) in &provider.headers {
+            let name = header_name(name).ok_or_else(|| wrong("name of a header"))?;
+            headers.insert(name, secret_value(value).ok_or_else(|| wrong("headers"))?);
+        }
+        Ok(Self {
+            model,
+            mode,
+            url,
+            headers,
+            body: encoded.body,
+        })
+    }
+
+    pub(super) fn body_bytes(&self) -> u64 {
+        self.body.len() as u64
+    }
+
+    /// Sends the question and reads the answer. The lead is given up with the first byte.
+    pub(super) async fn run(
+        &self,
+        lead: &mut Option<Lead>,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, Failure> {
+        let first_byte = self.model.provider.first_byte_timeout;
+        let deadline = Instant::now() + first_byte;
+        let sent = self.model.client.execute(self.request());
+        let response = tokio::time::timeout_at(deadline, sent)
+            .await
+            .map_err(|_| self.silent(first_byte))?
+            .map_err(|error| self.broken("could not be reached", error))?;
+        let hint = RateHint::read(|name| response.headers().get(name)?.to_str().ok());
+        self.model.gate.hint(&hint);
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        let mut incoming = Incoming {
+            exchange: self,
+            response,
+            deadline: Some(deadline),
+        };
+        let first = incoming.chunk().await?;
+        if let Some(lead) = lead.take() {
+            lead.arrived();
+        }
+        // Some servers answer whole though they were asked for pieces.
+        let whole = self.mode == Mode::Whole || incoming.is_json();
+        let answer = if whole {
+            let body = incoming.all(first).await?;
+            sortie_wire::decode_whole(&self.model.facts.dialect, &body, deltas)
+        } else {
+            incoming.pieces(first, deltas).await
+        };
+        Ok(answer?)
+    }
+
+    fn request(&self) -> Request {
+        let mut request = Request::new(Method::POST, self.url.clone());
+        *request.headers_mut() = self.headers.clone();
+        *request.body_mut() = Some(self.body.clone().into());
+        request
+    }
+
+    async fn refused(&self, response: Response) -> Failure {
+        let status = response.status();
+        if status.is_redirection() {
+            return self.redirected(&response).into();
+        }
+        let headers = response.headers().clone();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        let mut incoming = Incoming {
+            exchange: self,
+            response,
+            deadline: None,
+        };
+        let body = incoming.some(bounds::ERROR_BODY_BYTES).await;
+        let refusal = Refusal {
+            status: status.as_u16(),
+            retry_after: text("retry-after"),
+            retry_after_ms: text("retry-after-ms"),
+            body: &body,
+        };
+        let mut error = sortie_wire::classify(&self.model.facts.dialect, &refusal);
+        // A provider may repeat what it was sent.
+        error.message = self.clean(&error.message);
+        Failure {
+            error,
+            unsupported: unsupported(status.as_u16(), &body),
+        }
+    }
+
+    fn redirected(&self, response: &Response) -> ModelError {
+        let location = response.headers().get(LOCATION);
+        let location = location.and_then(|location| location.to_str().ok());
+        let target = location.and_then(|location| self.url.join(location).ok());
+        let target = target.map_or_else(String::new, |url| format!(" to {}", host(&url)));
+        ModelError::fatal(format!(
+            "{} redirects{target} ({}); this is not followed, because it would carry the key \
+             there: correct `base_url` under [providers.{}] in sortie.toml",
+            host(&self.url),
+            response.status().as_u16(),
+            self.model.provider.name,
+        ))
+    }
+
+    /// A text without the secrets that were sent.
+    fn clean(&self, text: &str) -> String {
+        let provider = &self.model.provider;
+        let sent = provider.key.iter().chain(provider.headers.values());
+        let sent: Vec<Secret> = sent.cloned().collect();
+        without_secrets(text, &sent)
+    }
+
+    fn silent(&self, waited: Duration) -> ModelError {
+        ModelError::retryable(format!(
+            "{} sent nothing for {}",
+            host(&self.url),
+            seconds(waited)
+        ))
+    }
+
+    fn broken(&self, what: &str, error: reqwest::Error) -> ModelError {
+        // The URL may carry a key in its query.
+        let error = error.without_url();
+        let mut causes = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            causes = format!("{causes}: {cause}");
+            source = cause.source();
+        }
+        let causes = self.clean(&causes);
+        ModelError::retryable(format!(
+            "{} {what}: {}",
+            host(&self.url),
+            cut(&causes, SHOWN_CAUSE_CHARS)
+        ))
+    }
+}
+
+/// An answer while it comes in.
+struct Incoming<'a> {
+    exchange: &'a Exchange<'a>,
+    response: Response,
+    /// When the first byte has to be there; afterwards each has its own time.
+    deadline: Option<Instant>,
+}
+
+impl Incoming<'_> {
+    fn is_json(&self) -> bool {
+        let kind = self.response.headers().get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        kind.to_ascii_lowercase().starts_with("application/json")
+    }
+
+    /// The next bytes; `None` at the end.
+    async fn chunk(&mut self) -> Result<Option<Vec<u8>>, ModelError> {
+        let provider = &self.exchange.model.provider;
+        let (until, waited) = match self.deadline.take() {
+            Some(deadline) => (deadline, provider.first_byte_timeout),
+            None => (
+                Instant::now() + provider.idle_timeout,
+                provider.idle_timeout,
+            ),
+        };
+        let chunk = tokio::time::timeout_at(until, self.response.chunk()).await;
+        let chunk = chunk
+            .map_err(|_| self.exchange.silent(waited))?
+            .map_err(|error| self.exchange.broken("cut its answer off", error))?;
+        Ok(chunk.map(|bytes| bytes.to_vec()))
+    }
+
+    async fn pieces(
+        &mut self,
+        first: Option<Vec<u8>>,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, ModelError> {
+        let mut decoder = Decoder::new(&self.exchange.model.facts.dialect);
+        let mut next = first;
+        while let Some(bytes) = next {
+            if decoder.bytes(&bytes, deltas)? == Flow::Done {
+                self.drain().await;
+                break;
+            }
+            next = match self.chunk().await {
+                Ok(next) => next,
+                Err(mut error) => {
+                    error.shown = decoder.shown();
+                    return Err(error);
+                }
+            };
+        }
+        decoder.end()
+    }
+
+    /// Reads the end of an answer that is complete, so that the connection can be used again.
+    async fn drain(&mut self) {
+        let rest = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        // A server that keeps it open costs a new connection, no answer.
+        tokio::time::timeout(DRAIN_TIMEOUT, rest).await.ok();
+    }
+
+    async fn all(&mut self, first: Option<Vec<u8>>) -> Result<Vec<u8>, ModelError> {
+        let mut body = Vec::new();
+        let mut next = first;
+        while let Some(bytes) = next {
+            if body.len() + bytes.len() > bounds::STREAM_BYTES {
+                return Err(ModelError::retryable(format!(
+                    "{} sent more than {} bytes",
+                    host(&self.exchange.url),
+                    bounds::STREAM_BYTES
+                )));
+            }
+            body.extend_from_slice(&bytes);
+            next = self.chunk().await?;
+        }
+        Ok(body)
+    }
+
+    /// As much as comes, up to a bound: half a reason is better than none.
+    async fn some(&mut self, most: usize) -> Vec<u8> {
+        let mut body = Vec::new();
+        while body.len() < most {
+            match self.chunk().await {
+                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        body.truncate(most);
+        body
+    }
+}
+
+fn header_name(name: &str) -> Option<HeaderName> {
+    name.parse().ok()
+}
+
+fn secret_value(value: &Secret) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(value.expose()).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// Host and port: all of a URL that an error may show.
+fn host(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    if duration < Duration::from_secs(1) {
+        return format!("{} ms", duration.as_millis());
+    }
+    format!("{} s", duration.as_secs())
+}

@@ -1,0 +1,235 @@
+//! Models behind HTTP: sends what `sortie_wire` wrote, and gives it what comes back.
+
+mod client;
+mod exchange;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use sortie_core::{
+    AnswerPart, DeltaSink, Fault, Held, Model, ModelAnswer, ModelError, ModelRequest,
+};
+use sortie_wire::{Mode, ToolMode};
+
+use crate::gate::{Gate, Place, Return, Wish};
+use crate::price::Price;
+use crate::tool_mode::{Learned, ToolSetting, Unsupported, after_refusal};
+use crate::vendor::{ModelFacts, Provider};
+use crate::warm::{Lead, SMALLEST_PREFIX_BYTES, Warm};
+
+pub(crate) use client::client;
+use exchange::Exchange;
+
+/// About how many bytes of a request are one token.
+const BYTES_PER_TOKEN: u64 = 4;
+/// About how many tokens an image is.
+const TOKENS_PER_IMAGE: u64 = 1_500;
+
+/// A model of a provider.
+#[derive(Debug)]
+pub(crate) struct HttpModel {
+    /// `vendor/model`, with the vendor's first name.
+    pub name: String,
+    /// The vendor's own name of the model.
+    pub model: String,
+    pub provider: Arc<Provider>,
+    pub facts: ModelFacts,
+    pub price: Option<Price>,
+    pub client: reqwest::Client,
+    pub gate: Arc<Gate>,
+    pub warm: Option<Arc<Warm>>,
+    pub learned: Arc<Learned>,
+}
+
+/// Why an exchange gave no answer.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub error: ModelError,
+    /// What the provider does not take, if that is why.
+    pub unsupported: Option<Unsupported>,
+}
+
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Self {
+        Self {
+            error,
+            unsupported: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Model for HttpModel {
+    async fn turn(
+        &self,
+        request: ModelRequest,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, ModelError> {
+        let mut mode = self.learned.mode(&self.name, self.facts.tools);
+        loop {
+            let failure = match self.ask(&request, mode, deltas).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            let simpler = failure
+                .unsupported
+                .and_then(|what| after_refusal(mode, what));
+            match simpler {
+                Some(simpler) if self.facts.tools != ToolSetting::Native => {
+                    self.learned.learn(&self.name, simpler);
+                    mode = simpler;
+                }
+                Some(_) | None => return Err(failure.error),
+            }
+        }
+    }
+}
+
+impl HttpModel {
+    /// Asks once in one tool mode, however often the provider wants the question later.
+    async fn ask(
+        &self,
+        request: &ModelRequest,
+        mode: ToolMode,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, Failure> {
+        let asked = match mode {
+            ToolMode::Native => Cow::Borrowed(request),
+            ToolMode::Schema | ToolMode::Fenced => {
+                Cow::Owned(sortie_wire::without_tools(request, mode))
+            }
+        };
+        let exchange = self.exchange(&asked)?;
+        let mut lead = self.lead(&asked).await;
+        let mut place = self.gate.enter(Wish {
+            has_fallback: request.options.has_fallback,
+            tokens: tokens(&asked, exchange.body_bytes()),
+        });
+        let quiet = HeldOnly(deltas);
+        let sink = match mode {
+            ToolMode::Native => deltas,
+            // What it writes is a step to be read, not words for the reader.
+            ToolMode::Schema | ToolMode::Fenced => &quiet,
+        };
+        let answer = self
+            .admitted(&exchange, &mut place, &mut lead, sink)
+            .await?;
+        // Without tools a fenced answer is an answer, whatever blocks stand in it.
+        let steps = mode == ToolMode::Schema || !request.tools.is_empty();
+        let answer = match mode {
+            ToolMode::Schema | ToolMode::Fenced if steps => sortie_wire::read_step(answer, mode),
+            ToolMode::Native | ToolMode::Schema | ToolMode::Fenced => answer,
+        };
+        if mode != ToolMode::Native {
+            show(&answer, deltas);
+        }
+        Ok(self.finished(answer, place.held()))
+    }
+
+    /// Waits for its turn and asks, again and again while the provider wants fewer questions.
+    async fn admitted(
+        &self,
+        exchange: &Exchange<'_>,
+        place: &mut Place,
+        lead: &mut Option<Lead>,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, Failure> {
+        loop {
+            place.admitted(deltas).await?;
+            let result = exchange.run(lead, deltas).await;
+            place.returned(returned(&result));
+            match result {
+                Err(failure)
+                    if matches!(failure.error.fault, Fault::RateLimited { .. })
+                        && !failure.error.shown => {}
+                result => return result,
+            }
+        }
+    }
+
+    fn exchange(&self, request: &ModelRequest) -> Result<Exchange<'_>, ModelError> {
+        let mode = if self.provider.streaming {
+            Mode::Streaming
+        } else {
+            Mode::Whole
+        };
+        let encoded = sortie_wire::encode(&self.facts.dialect, &self.model, request, mode)?;
+        Exchange::new(self, mode, encoded)
+    }
+
+    /// Goes ahead of, or waits for, questions with the same beginning.
+    async fn lead(&self, request: &ModelRequest) -> Option<Lead> {
+        let warm = self.warm.as_ref()?;
+        let tools = request.tools.iter();
+        let bytes = tools.fold(request.system.len(), |bytes, tool| {
+            bytes + tool.description.len() + tool.parameters.to_string().len()
+        });
+        if bytes < SMALLEST_PREFIX_BYTES {
+            return None;
+        }
+        let key = (self.name.clone(), sortie_wire::prefix_key(request));
+        warm.wait(key).await
+    }
+
+    fn finished(&self, mut answer: ModelAnswer, held: Duration) -> ModelAnswer {
+        let model = match answer.model.as_str() {
+            "" => &self.model,
+            named => named,
+        };
+        answer.model = format!("{}/{model}", self.provider.name);
+        answer.usage.cost_usd = self.price.and_then(|price| price.cost(&answer.usage));
+        answer.held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
+        answer
+    }
+}
+
+/// About how many tokens a request carries. Pictures cost by their size on the screen, not in bytes.
+fn tokens(request: &ModelRequest, body_bytes: u64) -> u64 {
+    let images = request.images.values();
+    let encoded: usize = images.map(|bytes| bytes.len().div_ceil(3) * 4).sum();
+    let text = body_bytes.saturating_sub(encoded as u64);
+    text / BYTES_PER_TOKEN + request.images.len() as u64 * TOKENS_PER_IMAGE
+}
+
+/// What the gate learns of how a question came back.
+fn returned(result: &Result<ModelAnswer, Failure>) -> Return {
+    let fault = match result {
+        Ok(answer) => {
+            return Return::Answered {
+                tokens: answer.usage.total_tokens(),
+            };
+        }
+        Err(failure) => failure.error.fault,
+    };
+    match fault {
+        Fault::RateLimited { retry_after_ms } => Return::Refused {
+            retry_after: retry_after_ms.map(Duration::from_millis),
+        },
+        Fault::Transient => Return::Failed,
+        Fault::Auth
+        | Fault::ContextOverflow
+        | Fault::ContentFilter
+        | Fault::BadRequest
+        | Fault::Cancelled => Return::Declined,
+    }
+}
+
+fn show(answer: &ModelAnswer, deltas: &dyn DeltaSink) {
+    for part in &answer.parts {
+        if let AnswerPart::Text(text) = part {
+            deltas.text(text);
+        }
+    }
+}
+
+/// A sink that hears that a question waits, but no words.
+struct HeldOnly<'a>(&'a dyn DeltaSink);
+
+impl DeltaSink for HeldOnly<'_> {
+    fn text(&self, _delta: &str) {}
+    fn held(&self, held: Option<Held>) {
+        self.0.held(held);
+    }
+}

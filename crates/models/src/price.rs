@@ -1,0 +1,146 @@
+//! What answers cost, estimated from a table with a date.
+//!
+//! `Usage::input_tokens` are all tokens that were read, those from the cache and those written to it
+//! included, on every wire; so the plain price is paid only for the rest.
+
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use sortie_core::Usage;
+
+use crate::text::wildcard;
+
+const MILLION: f64 = 1_000_000.0;
+
+/// US dollars for a million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Tokens read.
+    pub input: f64,
+    /// Tokens written.
+    pub output: f64,
+    /// Tokens read from the cache; as `input` where not given.
+    #[serde(default)]
+    pub cache_read: Option<f64>,
+    /// Tokens written to the cache; as `input` where not given.
+    #[serde(default)]
+    pub cache_write: Option<f64>,
+}
+
+impl Price {
+    /// What local servers cost.
+    pub const FREE: Self = Self {
+        input: 0.0,
+        output: 0.0,
+        cache_read: None,
+        cache_write: None,
+    };
+
+    /// What an answer cost; unknown if its tokens are.
+    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+        if usage.input_tokens.is_none() && usage.output_tokens.is_none() {
+            return (*self == Self::FREE).then_some(0.0);
+        }
+        let tokens = |count: Option<u64>| count.unwrap_or_default() as f64;
+        let (read, written) = (
+            tokens(usage.cache_read_tokens),
+            tokens(usage.cache_write_tokens),
+        );
+        let plain = (tokens(usage.input_tokens) - read - written).max(0.0);
+        let cost = plain * self.input
+            + read * self.cache_read.unwrap_or(self.input)
+            + written * self.cache_write.unwrap_or(self.input)
+            + tokens(usage.output_tokens) * self.output;
+        Some(cost / MILLION)
+    }
+}
+
+/// The day the table was last compared with the vendors' pages.
+pub fn prices_as_of() -> &'static str {
+    &table().as_of
+}
+
+/// The table's price of `vendor/model`.
+pub(crate) fn price(name: &str) -> Option<Price> {
+    let mut rows = table().price.iter();
+    rows.find(|row| row.models.iter().any(|model| wildcard(model, name)))
+        .map(|row| row.price)
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Table {
+    as_of: String,
+    price: Vec<Row>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Row {
+    models: Vec<String>,
+    #[serde(flatten)]
+    price: Price,
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    // A test reads the same bytes, so that an empty table cannot come of a build that was tested.
+    TABLE.get_or_init(|| toml::from_str(include_str!("prices.toml")).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn usage(input: u64, output: u64, read: u64, written: u64) -> Usage {
+        Usage {
+            input_tokens: Some(input),
+            output_tokens: Some(output),
+            cache_read_tokens: Some(read),
+            cache_write_tokens: Some(written),
+            cost_usd: None,
+        }
+    }
+
+    #[test]
+    fn the_table_is_whole() {
+        assert!(table().price.len() > 20);
+        assert_eq!(prices_as_of().len(), "2026-01-01".len());
+        for row in &table().price {
+            let Price { input, output, .. } = row.price;
+            assert!(input >= 0.0 && output >= input, "{row:?}");
+            let cached = row.price.cache_read.unwrap_or(0.0);
+            assert!(cached <= input, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn cached_tokens_have_their_own_price() {
+        let price = price("anthropic/claude-sonnet-4-5-20250929").unwrap();
+        for (usage, expected) in [
+            (usage(1_000_000, 0, 0, 0), 3.0),
+            (usage(0, 1_000_000, 0, 0), 15.0),
+            (usage(1_000_000, 0, 1_000_000, 0), 0.3),
+            (usage(1_000_000, 0, 0, 1_000_000), 3.75),
+            (usage(1_000_000, 0, 400_000, 100_000), 1.5 + 0.12 + 0.375),
+        ] {
+            let cost = price.cost(&usage).unwrap();
+            assert!((cost - expected).abs() < 1e-9, "{cost} {expected}");
+        }
+        assert_eq!(price.cost(&Usage::default()), None);
+        assert_eq!(Price::FREE.cost(&Usage::default()), Some(0.0));
+    }
+
+    #[test]
+    fn the_most_exact_row_is_found() {
+        for (name, input) in [
+            ("openai/gpt-5-mini", Some(0.25)),
+            ("openai/gpt-5.1", Some(1.25)),
+            ("openai-chat/gpt-4.1", Some(2.0)),
+            ("anthropic/claude-haiku-4-5", Some(1.0)),
+            ("openrouter/anthropic/claude-haiku-4.5", Some(1.0)),
+            ("nobody/knows", None),
+        ] {
+            assert_eq!(price(name).map(|price| price.input), input, "{name}");
+        }
+    }
+}

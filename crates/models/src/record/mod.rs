@@ -1,0 +1,278 @@
+//! Recording what models were asked and answered, and playing it back.
+//!
+//! A recording is a folder with `exchanges.jsonl`, one exchange on each line. Ids of runs are new in
+//! every execution, so an exchange keeps the ids it mentions in the order they first appear; played
+//! back, each is replaced by the one that stands at the same place today.
+
+mod ids;
+mod replay;
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sortie_core::{
+    AnswerPart, Arguments, Asker, DeltaSink, Fault, Model, ModelAnswer, ModelError, ModelRequest,
+    RunId, SharedMessage, StopReason, ToolSpec, Usage,
+};
+
+use crate::secret::{Secret, without_secrets};
+use ids::{ids_of, without_ids};
+pub use replay::ReplayModel;
+
+/// The file of a recording.
+const FILE: &str = "exchanges.jsonl";
+/// The version of its lines.
+const VERSION: u32 = 1;
+/// The longest line: past it the request is left out, which is only there to be read by people.
+const MAX_LINE_BYTES: usize = 16 << 20;
+/// The longest file that is written or read.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+/// One line of a recording.
+#[derive(Debug, Deserialize, Serialize)]
+struct Exchange {
+    version: u32,
+    run: RunId,
+    agent: String,
+    /// The task, with `{id}` in the place of each id.
+    task: String,
+    turn: u32,
+    /// The ids in the request, in the order of their first appearance.
+    ids: Vec<String>,
+    #[serde(flatten)]
+    result: Outcome,
+}
+
+/// The request, for people who read the recording.
+#[derive(Serialize)]
+struct Asked<'a> {
+    model: &'a str,
+    label: &'a str,
+    depth: u32,
+    system: &'a str,
+    tools: &'a [ToolSpec],
+    messages: &'a [SharedMessage],
+    thinking: Option<&'a str>,
+    schema: Option<&'a Value>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    exchange: &'a Exchange,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<Asked<'a>>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Outcome {
+    Answer(Answer),
+    Error(Failure),
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Answer {
+    parts: Vec<Part>,
+    stop: StopReason,
+    usage: Usage,
+    model: String,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part {
+    Text {
+        text: String,
+    },
+    Reasoning {
+        text: String,
+        native: Option<Value>,
+    },
+    Call {
+        provider_id: Option<String>,
+        name: String,
+        arguments: Arguments,
+    },
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+struct Failure {
+    fault: Fault,
+    message: String,
+    shown: bool,
+}
+
+/// A model whose exchanges are written down.
+#[derive(Debug)]
+pub struct RecordModel {
+    inner: Arc<dyn Model>,
+    recorder: Arc<Recorder>,
+}
+
+impl RecordModel {
+    pub(crate) fn new(inner: Arc<dyn Model>, recorder: Arc<Recorder>) -> Self {
+        Self { inner, recorder }
+    }
+}
+
+#[async_trait]
+impl Model for RecordModel {
+    async fn turn(
+        &self,
+        request: ModelRequest,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, ModelError> {
+        let result = self.inner.turn(request.clone(), deltas).await;
+        if let Err(error) = self.recorder.write(&request, &result) {
+            // The run goes on: its journal is the truth, a recording is for tests.
+            tracing::warn!(%error, "an exchange could not be recorded");
+        }
+        result
+    }
+}
+
+/// Writes the exchanges of all models to one file.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    file: Mutex<File>,
+    secrets: Vec<Secret>,
+}
+
+impl Recorder {
+    /// Opens the recording in this folder, to add to it.
+    pub(crate) fn open(folder: &Path, secrets: Vec<Secret>) -> std::io::Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt as _;
+            options.mode(0o600);
+        }
+        Ok(Self {
+            file: Mutex::new(options.open(folder.join(FILE))?),
+            secrets,
+        })
+    }
+
+    fn write(
+        &self,
+        request: &ModelRequest,
+        result: &Result<ModelAnswer, ModelError>,
+    ) -> std::io::Result<()> {
+        let exchange = Exchange::new(request, result);
+        let mut line = self.line(&exchange, Some(asked(request)))?;
+        if line.len() > MAX_LINE_BYTES {
+            line = self.line(&exchange, None)?;
+        }
+        if line.len() > MAX_LINE_BYTES {
+            return Err(std::io::Error::other("the answer is too long"));
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if file.metadata()?.len() + line.len() as u64 > MAX_FILE_BYTES {
+            return Err(std::io::Error::other("the recording is full"));
+        }
+        file.write_all(line.as_bytes())
+    }
+
+    fn line(&self, exchange: &Exchange, request: Option<Asked<'_>>) -> std::io::Result<String> {
+        let line = serde_json::to_string(&Line { exchange, request })?;
+        Ok(without_secrets(&line, &self.secrets) + "\n")
+    }
+}
+
+impl Exchange {
+    fn new(request: &ModelRequest, result: &Result<ModelAnswer, ModelError>) -> Self {
+        let Asker {
+            run,
+            agent,
+            task,
+            turn,
+            ..
+        } = &request.asker;
+        Self {
+            version: VERSION,
+            run: *run,
+            agent: agent.clone(),
+            task: without_ids(task),
+            turn: *turn,
+            ids: ids_of(request),
+            result: match result {
+                Ok(answer) => Outcome::Answer(Answer::from(answer)),
+                Err(error) => Outcome::Error(Failure {
+                    fault: error.fault,
+                    message: error.message.clone(),
+                    shown: error.shown,
+                }),
+            },
+        }
+    }
+}
+
+fn asked(request: &ModelRequest) -> Asked<'_> {
+    Asked {
+        model: &request.model,
+        label: &request.asker.label,
+        depth: request.asker.depth,
+        system: &request.system,
+        tools: &request.tools,
+        messages: &request.messages,
+        thinking: request.options.thinking.as_deref(),
+        schema: request.options.schema.as_deref(),
+    }
+}
+
+impl From<&ModelAnswer> for Answer {
+    fn from(answer: &ModelAnswer) -> Self {
+        let part = |part: &AnswerPart| match part.clone() {
+            AnswerPart::Text(text) => Part::Text { text },
+            AnswerPart::Reasoning { text, native } => Part::Reasoning { text, native },
+            AnswerPart::Call {
+                provider_id,
+                name,
+                arguments,
+            } => Part::Call {
+                provider_id,
+                name,
+                arguments,
+            },
+        };
+        Self {
+            parts: answer.parts.iter().map(part).collect(),
+            stop: answer.stop,
+            usage: answer.usage,
+            model: answer.model.clone(),
+        }
+    }
+}
+
+impl From<Answer> for ModelAnswer {
+    fn from(answer: Answer) -> Self {
+        let part = |part| match part {
+            Part::Text { text } => AnswerPart::Text(text),
+            Part::Reasoning { text, native } => AnswerPart::Reasoning { text, native },
+            Part::Call {
+                provider_id,
+                name,
+                arguments,
+            } => AnswerPart::Call {
+                provider_id,
+                name,
+                arguments,
+            },
+        };
+        Self {
+            parts: answer.parts.into_iter().map(part).collect(),
+            stop: answer.stop,
+            usage: answer.usage,
+            model: answer.model,
+            held_ms: 0,
+        }
+    }
+}

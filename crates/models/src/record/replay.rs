@@ -1,0 +1,168 @@
+//! Plays a recording back.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use sortie_core::{AnswerPart, DeltaSink, Model, ModelAnswer, ModelError, ModelRequest, RunId};
+
+use super::ids::{ids_of, with_ids, without_ids};
+use super::{Exchange, FILE, MAX_FILE_BYTES, MAX_LINE_BYTES, Outcome, VERSION};
+use crate::text::cut;
+
+/// How much of a task an error repeats.
+const SHOWN_TASK_CHARS: usize = 120;
+
+/// A model that answers from a recording.
+///
+/// A run of today follows one recorded run: the first that had the same agent and task and that
+/// nobody follows yet. Within it, the n-th question of a turn gets the n-th answer of that turn.
+#[derive(Debug)]
+pub struct ReplayModel {
+    name: String,
+    /// Recorded runs in the order of their first exchange.
+    runs: Vec<(RunId, String, String)>,
+    exchanges: HashMap<(RunId, u32), Vec<Exchange>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    follows: HashMap<RunId, RunId>,
+    followed: HashSet<RunId>,
+    played: HashMap<(RunId, u32), usize>,
+}
+
+impl ReplayModel {
+    /// Reads the recording in this folder.
+    pub fn open(folder: &Path) -> Result<Self, ModelError> {
+        let path = folder.join(FILE);
+        let wrong = |what: String| {
+            ModelError::fatal(format!(
+                "the recording {} cannot be played back: {what}",
+                path.display()
+            ))
+        };
+        let file = File::open(&path).map_err(|error| wrong(error.to_string()))?;
+        let mut lines = BufReader::new(file.take(MAX_FILE_BYTES));
+        let mut replay = Self {
+            name: folder.display().to_string(),
+            runs: Vec::new(),
+            exchanges: HashMap::new(),
+            state: Mutex::default(),
+        };
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            let read = (&mut lines)
+                .take(MAX_LINE_BYTES as u64 + 1)
+                .read_until(b'\n', &mut line)
+                .map_err(|error| wrong(error.to_string()))?;
+            if read == 0 {
+                break;
+            }
+            let exchange: Exchange = serde_json::from_slice(&line)
+                .map_err(|error| wrong(format!("line {number}: {error}")))?;
+            if exchange.version != VERSION {
+                return Err(wrong(format!(
+                    "line {number} has version {}, this build understands {VERSION}",
+                    exchange.version
+                )));
+            }
+            replay.add(exchange);
+        }
+        Ok(replay)
+    }
+
+    fn add(&mut self, exchange: Exchange) {
+        let run = exchange.run;
+        if !self.runs.iter().any(|(known, ..)| *known == run) {
+            let (agent, task) = (exchange.agent.clone(), exchange.task.clone());
+            self.runs.push((run, agent, task));
+        }
+        let turn = self.exchanges.entry((run, exchange.turn)).or_default();
+        turn.push(exchange);
+    }
+
+    /// The recorded exchange that answers a request.
+    fn exchange(&self, request: &ModelRequest) -> Result<&Exchange, ModelError> {
+        let asker = &request.asker;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let recorded = self.recorded_run(&mut state, request);
+        let played = recorded.map(|run| state.played.entry((run, asker.turn)).or_default());
+        let occurrence = played.map_or(0, |played| {
+            *played += 1;
+            *played - 1
+        });
+        recorded
+            .and_then(|run| self.exchanges.get(&(run, asker.turn)))
+            .and_then(|turn| turn.get(occurrence))
+            .ok_or_else(|| {
+                ModelError::fatal(format!(
+                    "the recording {} has no exchange for agent {}, task {:?}, turn {}, time {}",
+                    self.name,
+                    asker.agent,
+                    cut(&without_ids(&asker.task), SHOWN_TASK_CHARS),
+                    asker.turn,
+                    occurrence + 1
+                ))
+            })
+    }
+
+    fn recorded_run(&self, state: &mut State, request: &ModelRequest) -> Option<RunId> {
+        let asker = &request.asker;
+        if let Some(recorded) = state.follows.get(&asker.run) {
+            return Some(*recorded);
+        }
+        let task = without_ids(&asker.task);
+        let fits = |(run, agent, recorded_task): &&(RunId, String, String)| {
+            !state.followed.contains(run) && *agent == asker.agent && *recorded_task == task
+        };
+        let recorded = self.runs.iter().find(fits).map(|(run, ..)| *run)?;
+        state.followed.insert(recorded);
+        state.follows.insert(asker.run, recorded);
+        Some(recorded)
+    }
+}
+
+#[async_trait]
+impl Model for ReplayModel {
+    async fn turn(
+        &self,
+        request: ModelRequest,
+        deltas: &dyn DeltaSink,
+    ) -> Result<ModelAnswer, ModelError> {
+        let exchange = self.exchange(&request)?;
+        let answer = match &exchange.result {
+            Outcome::Answer(answer) => answer,
+            Outcome::Error(failure) => {
+                return Err(ModelError {
+                    fault: failure.fault,
+                    message: failure.message.clone(),
+                    shown: failure.shown,
+                });
+            }
+        };
+        let today = ids_of(&request);
+        let ids = exchange.ids.iter().map(String::as_str);
+        let others: HashMap<&str, &str> = ids.zip(today.iter().map(String::as_str)).collect();
+        let text = serde_json::to_string(answer).map_err(unreadable)?;
+        let answer: super::Answer =
+            serde_json::from_str(&with_ids(&text, &others)).map_err(unreadable)?;
+        let answer = ModelAnswer::from(answer);
+        for part in &answer.parts {
+            if let AnswerPart::Text(text) = part {
+                deltas.text(text);
+            }
+        }
+        Ok(answer)
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn unreadable(error: serde_json::Error) -> ModelError {
+    ModelError::fatal(format!("a recorded answer cannot be read: {error}"))
+}

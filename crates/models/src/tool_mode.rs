@@ -1,0 +1,285 @@
+//! How a model is offered tools, and what providers taught about it.
+//!
+//! A provider that refuses tools for a model is not asked with tools again: the calls are described
+//! in words, and answered as a JSON object, or in a fenced block where even that is refused.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use sortie_wire::ToolMode;
+
+/// How many models are remembered: more than anybody asks.
+const MAX_LEARNED: usize = 1_000;
+/// The longest file of what was learned that is read.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// How a model is offered tools, as configuration says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolSetting {
+    /// By the wire's own means, until the provider refuses them.
+    #[default]
+    Auto,
+    /// By the wire's own means.
+    Native,
+    /// In words; it answers with one JSON object.
+    Schema,
+    /// In words; it answers with a fenced block.
+    Fenced,
+}
+
+impl std::str::FromStr for ToolSetting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "native" => Ok(Self::Native),
+            "schema" => Ok(Self::Schema),
+            "fenced" => Ok(Self::Fenced),
+            other => Err(format!(
+                "unknown way to offer tools `{other}` (known: auto, native, schema, fenced)"
+            )),
+        }
+    }
+}
+
+/// What a provider does not take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsupported {
+    Tools,
+    Schema,
+}
+
+/// The mode to try after the provider refused one; `None` if the refusal is about something else.
+pub(crate) fn after_refusal(mode: ToolMode, refused: Unsupported) -> Option<ToolMode> {
+    match (mode, refused) {
+        (ToolMode::Native, Unsupported::Tools) => Some(ToolMode::Schema),
+        (ToolMode::Schema, Unsupported::Schema) => Some(ToolMode::Fenced),
+        (ToolMode::Native, Unsupported::Schema)
+        | (ToolMode::Schema, Unsupported::Tools)
+        | (ToolMode::Fenced, _) => None,
+    }
+}
+
+/// Words of servers that refuse tools; in lower case.
+const NO_TOOLS: [&str; 13] = [
+    "does not support tools",
+    "do not support tools",
+    "doesn't support tools",
+    "tools are not supported",
+    "tools is not supported",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "does not support tool",
+    "does not support function",
+    "function calling is not",
+    "support tool use",
+    "--enable-auto-tool-choice",
+    "requires --jinja",
+];
+/// What they call a schema.
+const SCHEMA_WORDS: [&str; 6] = [
+    "response_format",
+    "json_schema",
+    "json schema",
+    "structured output",
+    "output_config",
+    "responsejsonschema",
+];
+/// How they say no.
+const NO_WORDS: [&str; 6] = [
+    "not support",
+    "unsupported",
+    "not available",
+    "unavailable",
+    "invalid",
+    "unknown",
+];
+
+/// What the body of a refusal says that the provider does not take.
+pub(crate) fn unsupported(status: u16, body: &[u8]) -> Option<Unsupported> {
+    if !matches!(status, 400 | 404 | 422 | 500 | 501) {
+        return None;
+    }
+    let body = String::from_utf8_lossy(body).to_lowercase();
+    if NO_TOOLS.iter().any(|words| body.contains(words)) {
+        return Some(Unsupported::Tools);
+    }
+    let about_schema = SCHEMA_WORDS.iter().any(|words| body.contains(words));
+    let refused = NO_WORDS.iter().any(|words| body.contains(words));
+    (about_schema && refused && status != 500).then_some(Unsupported::Schema)
+}
+
+/// What providers taught, by `vendor/model`; kept in a file where one was given.
+#[derive(Debug, Default)]
+pub(crate) struct Learned {
+    path: Option<PathBuf>,
+    modes: Mutex<BTreeMap<String, ToolSetting>>,
+}
+
+#[derive(Default, Deserialize, Serialize)]
+struct File {
+    #[serde(default)]
+    tools: BTreeMap<String, ToolSetting>,
+}
+
+impl Learned {
+    /// What an earlier process learned. A file that cannot be read only costs asking again.
+    pub(crate) fn open(path: Option<PathBuf>) -> Self {
+        let file = path.as_deref().map(read).unwrap_or_default();
+        let modes = file.tools.into_iter().take(MAX_LEARNED).collect();
+        Self {
+            path,
+            modes: Mutex::new(modes),
+        }
+    }
+
+    /// How to offer tools to a model.
+    pub(crate) fn mode(&self, name: &str, setting: ToolSetting) -> ToolMode {
+        match setting {
+            ToolSetting::Native => ToolMode::Native,
+            ToolSetting::Schema => match self.get(name) {
+                Some(ToolSetting::Fenced) => ToolMode::Fenced,
+                Some(_) | None => ToolMode::Schema,
+            },
+            ToolSetting::Fenced => ToolMode::Fenced,
+            ToolSetting::Auto => match self.get(name) {
+                Some(ToolSetting::Schema) => ToolMode::Schema,
+                Some(ToolSetting::Fenced) => ToolMode::Fenced,
+                Some(ToolSetting::Auto | ToolSetting::Native) | None => ToolMode::Native,
+            },
+        }
+    }
+
+    /// Remembers that a model takes tools only in this way.
+    pub(crate) fn learn(&self, name: &str, mode: ToolMode) {
+        let setting = match mode {
+            ToolMode::Native => ToolSetting::Native,
+            ToolMode::Schema => ToolSetting::Schema,
+            ToolMode::Fenced => ToolSetting::Fenced,
+        };
+        let mut modes = self.modes.lock().unwrap_or_else(PoisonError::into_inner);
+        if modes.len() >= MAX_LEARNED && !modes.contains_key(name) {
+            return;
+        }
+        modes.insert(name.to_owned(), setting);
+        let Some(path) = &self.path else {
+            return;
+        };
+        let file = File {
+            tools: modes.clone(),
+        };
+        drop(modes);
+        if let Err(error) = write(path, &file) {
+            // The next process asks again; this one knows.
+            tracing::warn!(%error, "what was learned about models could not be kept");
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<ToolSetting> {
+        let modes = self.modes.lock().unwrap_or_else(PoisonError::into_inner);
+        modes.get(name).copied()
+    }
+}
+
+fn read(path: &Path) -> File {
+    let small = std::fs::metadata(path).is_ok_and(|file| file.len() <= MAX_FILE_BYTES);
+    let text = small.then(|| std::fs::read(path).ok()).flatten();
+    let file = text.and_then(|text| serde_json::from_slice(&text).ok());
+    file.unwrap_or_default()
+}
+
+/// Writes beside the file and moves it there, so that nobody reads half of it.
+fn write(path: &Path, file: &File) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
+    std::fs::write(&beside, serde_json::to_vec_pretty(file)?)?;
+    std::fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_real_servers() {
+        for (status, body, expected) in [
+            (
+                400,
+                "registry.ollama.ai/library/gemma2 does not support tools",
+                Some(Unsupported::Tools),
+            ),
+            (
+                400,
+                "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
+                Some(Unsupported::Tools),
+            ),
+            (
+                404,
+                "No endpoints found that support tool use. To learn more",
+                Some(Unsupported::Tools),
+            ),
+            (
+                500,
+                "tools param requires --jinja flag",
+                Some(Unsupported::Tools),
+            ),
+            (
+                400,
+                "Function calling is not enabled for models/x",
+                Some(Unsupported::Tools),
+            ),
+            (
+                400,
+                "This response_format type is unavailable now",
+                Some(Unsupported::Schema),
+            ),
+            (
+                400,
+                "'response_format.type' must be 'json_schema' or 'text': invalid value",
+                Some(Unsupported::Schema),
+            ),
+            (400, "prompt is too long", None),
+            (401, "does not support tools", None),
+            (400, "messages: invalid role", None),
+        ] {
+            assert_eq!(unsupported(status, body.as_bytes()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_was_learned_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state").join("learned.json");
+        let learned = Learned::open(Some(path.clone()));
+        assert_eq!(learned.mode("a/b", ToolSetting::Auto), ToolMode::Native);
+        learned.learn("a/b", ToolMode::Schema);
+        let again = Learned::open(Some(path.clone()));
+        assert_eq!(again.mode("a/b", ToolSetting::Auto), ToolMode::Schema);
+        assert_eq!(again.mode("a/b", ToolSetting::Native), ToolMode::Native);
+        assert_eq!(again.mode("a/c", ToolSetting::Auto), ToolMode::Native);
+        std::fs::write(&path, "{ not json").unwrap();
+        let broken = Learned::open(Some(path));
+        assert_eq!(broken.mode("a/b", ToolSetting::Auto), ToolMode::Native);
+    }
+
+    #[test]
+    fn each_refusal_leads_to_a_simpler_way_and_ends() {
+        let mut mode = ToolMode::Native;
+        for (refused, expected) in [
+            (Unsupported::Schema, None),
+            (Unsupported::Tools, Some(ToolMode::Schema)),
+            (Unsupported::Tools, None),
+            (Unsupported::Schema, Some(ToolMode::Fenced)),
+            (Unsupported::Schema, None),
+        ] {
+            assert_eq!(after_refusal(mode, refused), expected);
+            mode = expected.unwrap_or(mode);
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! Vendors as data: what `vendors.toml` says, and what configuration makes of it.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use serde::Deserialize;
+use sortie_core::{Fault, ModelError};
+use sortie_wire::Dialect;
+
+use crate::governor::{Limits, MAX_CONCURRENT};
+use crate::price::Price;
+use crate::secret::Secret;
+use crate::text::{cut, nearest, wildcard};
+use crate::tool_mode::ToolSetting;
+
+/// How many questions to a model may be under way at first where the vendor has no entry.
+const START_CONCURRENT: u32 = 16;
+/// How long the first byte of an answer may take: `(others, local servers)`, which may have to load
+/// the model first.
+const FIRST_BYTE: (Duration, Duration) = (Duration::from_secs(120), Duration::from_secs(600));
+/// How long an answer may be silent once it has begun.
+const IDLE: (Duration, Duration) = (Duration::from_secs(90), Duration::from_secs(300));
+/// How much of a name an error repeats.
+const SHOWN_NAME_CHARS: usize = 80;
+
+/// The variables that may be asked for, as they were given.
+pub type Environment = BTreeMap<String, String>;
+
+/// A vendor as it is written in `vendors.toml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Vendor {
+    pub name: String,
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    pub base_url: Option<String>,
+    #[serde(default)]
+    pub base_url_variables: Vec<String>,
+    /// Variables that hold a host rather than a URL, as `OLLAMA_HOST` does.
+    #[serde(default)]
+    pub host_variables: Vec<String>,
+    pub host_port: Option<u16>,
+    #[serde(default)]
+    pub host_path: String,
+    #[serde(default)]
+    pub key_variables: Vec<String>,
+    #[serde(default = "authorization")]
+    pub key_header: String,
+    #[serde(default = "bearer")]
+    pub key_prefix: String,
+    /// Whether it answers only with a key; local servers do without.
+    pub key_needed: Option<bool>,
+    #[serde(default)]
+    pub headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub local: bool,
+    pub max_concurrent: Option<u32>,
+    #[serde(default)]
+    pub charges_for_cache_writes: bool,
+    pub default_model: Option<String>,
+    pub small_model: Option<String>,
+    pub dialect: toml::Table,
+    #[serde(default)]
+    pub models: Vec<ModelRule>,
+}
+
+/// What holds for some models of a vendor.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ModelRule {
+    #[serde(rename = "match")]
+    pub pattern: String,
+    pub context_window: Option<u64>,
+    pub tools: Option<ToolSetting>,
+    #[serde(default)]
+    pub dialect: toml::Table,
+}
+
+/// What configuration says about a provider; what is not said comes from the vendor's entry.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProviderSettings {
+    /// The wire format: `anthropic`, `chat`, `responses` or `gemini`.
+    pub wire: Option<String>,
+    /// Where its servers are.
+    pub base_url: Option<String>,
+    /// The key.
+    pub api_key: Option<Secret>,
+    /// Headers to send beside the vendor's own; they may hold secrets and are never shown.
+    pub headers: BTreeMap<String, Secret>,
+    /// What to add to the query of each URL, for example `api-version`.
+    pub query: BTreeMap<String, String>,
+    /// The most questions under way at once, for each model.
+    pub max_concurrent: Option<u32>,
+    /// The most questions in a minute, for each model.
+    pub requests_per_minute: Option<u32>,
+    /// The most tokens in a minute, for each model.
+    pub tokens_per_minute: Option<u64>,
+    /// Whether prompts are marked for the provider's cache.
+    pub cache_marks: Option<bool>,
+    /// Whether the first of many equal prompts goes ahead, so that the others read from the cache.
+    pub warm_cache: Option<bool>,
+    /// Whether answers come in pieces.
+    pub streaming: Option<bool>,
+    /// How long the first byte of an answer may take.
+    pub first_byte_timeout: Option<Duration>,
+    /// How long an answer may be silent once it has begun.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// What configuration says about a model. The key may hold `*`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ModelSettings {
+    /// How it is offered tools.
+    pub tools: Option<ToolSetting>,
+    /// How many tokens it can read.
+    pub context_window: Option<u64>,
+    /// What it costs.
+    pub price: Option<Price>,
+    /// Whether it can look at images.
+    pub images: Option<bool>,
+    /// The most tokens of one answer where the request has no limit.
+    pub max_tokens: Option<u64>,
+}
+
+/// A provider, ready to be asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Provider {
+    pub name: String,
+    pub base_url: String,
+    pub key: Option<Secret>,
+    pub key_header: String,
+    pub key_prefix: String,
+    /// Those of the vendor's entry; not secret.
+    pub fixed_headers: BTreeMap<String, String>,
+    /// Those of configuration.
+    pub headers: BTreeMap<String, Secret>,
+    pub query: BTreeMap<String, String>,
+    pub limits: Limits,
+    pub warm_cache: bool,
+    pub streaming: bool,
+    pub first_byte_timeout: Duration,
+    pub idle_timeout: Duration,
+}
+
+/// What is known about a model of a provider.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelFacts {
+    pub dialect: Dialect,
+    pub tools: ToolSetting,
+    pub context_window: Option<u64>,
+    pub free: bool,
+}
+
+/// All vendors of `vendors.toml`.
+pub(crate) fn vendors() -> &'static [Vendor] {
+    #[derive(Deserialize)]
+    struct File {
+        vendor: Vec<Vendor>,
+    }
+    static VENDORS: OnceLock<Vec<Vendor>> = OnceLock::new();
+    VENDORS.get_or_init(|| {
+        let file: Result<File, _> = toml::from_str(include_str!("vendors.toml"));
+        // A test reads the same bytes, so that this cannot happen in a build that was tested.
+        file.map(|file| file.vendor).unwrap_or_default()
+    })
+}
+
+/// The vendor of this name or alias.
+pub(crate) fn vendor(name: &str) -> Option<&'static Vendor> {
+    vendors().iter().find(|vendor| vendor.is_called(name))
+}
+
+/// Makes a provider of a vendor's entry and of what configuration says.
+pub(crate) fn provider(
+    name: &str,
+    providers: &BTreeMap<String, ProviderSettings>,
+    environment: &Environment,
+) -> Result<Provider, ModelError> {
+    let vendor = known(name, providers)?;
+    let settings = vendor.settings(providers);
+    let base_url = vendor.base_url(&settings, environment)?;
+    let key = vendor.key(&settings, environment);
+    if key.is_none() && vendor.needs_key() && settings.headers.is_empty() {
+        return Err(vendor.no_key());
+    }
+    let for_local = |(others, local)| if vendor.local { local } else { others };
+    Ok(Provider {
+        base_url,
+        key,
+        fixed_headers: vendor.headers.clone(),
+        headers: settings.headers.clone(),
+        limits: vendor.limits(&settings),
+        warm_cache: settings
+            .warm_cache
+            .unwrap_or(vendor.charges_for_cache_writes),
+        streaming: settings.streaming.unwrap_or(true),
+        first_byte_timeout: settings
+            .first_byte_timeout
+            .unwrap_or_else(|| for_local(FIRST_BYTE)),
+        idle_timeout: settings.idle_timeout.unwrap_or_else(|| for_local(IDLE)),
+        query: settings.query,
+        name: vendor.name,
+        key_header: vendor.key_header,
+        key_prefix: vendor.key_prefix,
+    })
+}
+
+/// What is known about a model of a provider. Nothing of it needs a key or an address.
+pub(crate) fn facts(
+    (provider, model): (&str, &str),
+    providers: &BTreeMap<String, ProviderSettings>,
+    settings: &ModelSettings,
+) -> Result<ModelFacts, ModelError> {
+    let vendor = known(provider, providers)?;
+    let mut dialect = vendor.dialect(&vendor.settings(providers))?;
+    let mut tools = ToolSetting::Auto;
+    let mut context_window = None;
+    for rule in &vendor.models {
+        if wildcard(&rule.pattern, model) {
+            dialect.extend(rule.dialect.clone());
+            tools = rule.tools.unwrap_or(tools);
+            context_window = rule.context_window.or(context_window);
+        }
+    }
+    let dialect: Result<Dialect, _> = dialect.try_into();
+    let mut dialect = dialect
+        .map_err(|error| ModelError::fatal(format!("the entry of {provider} is wrong: {error}")))?;
+    dialect.images = settings.images.or(dialect.images);
+    dialect.default_max_tokens = settings.max_tokens.or(dialect.default_max_tokens);
+    Ok(ModelFacts {
+        dialect,
+        tools: settings.tools.unwrap_or(tools),
+        context_window: settings.context_window.or(context_window),
+        // What stands behind an address that somebody configured may well cost money.
+        free: vendor.local && vendor.base_url.is_some(),
+    })
+}
+
+/// The vendor of this name, of this build or of configuration.
+fn known(name: &str, providers: &BTreeMap<String, ProviderSettings>) -> Result<Vendor, ModelError> {
+    match vendor(name) {
+        Some(vendor) => Ok(vendor.clone()),
+        None => configured(name, providers),
+    }
+}
+
+/// The names of all vendors, and of those that configuration adds.
+pub(crate) fn names(providers: &BTreeMap<String, ProviderSettings>) -> Vec<&str> {
+    let built_in = vendors().iter().map(|vendor| vendor.name.as_str());
+    let own = providers.keys().map(String::as_str);
+    let own = own.filter(|name| vendor(name).is_none());
+    built_in.chain(own).collect()
+}
+
+impl Vendor {
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+            || self
+                .aliases
+                .iter()
+                .any(|alias| alias.eq_ignore_ascii_case(name))
+    }
+
+    /// What configuration says about it, under its name or an alias.
+    pub(crate) fn settings(
+        &self,
+        providers: &BTreeMap<String, ProviderSettings>,
+    ) -> ProviderSettings {
+        let own = providers.get(&self.name);
+        let own = own.or_else(|| {
+            let mut entries = providers.iter();
+            entries
+                .find(|(name, _)| self.is_called(name))
+                .map(|(_, settings)| settings)
+        });
+        own.cloned().unwrap_or_default()
+    }
+
+    /// The key, from configuration or the first variable that is set.
+    pub(crate) fn key(
+        &self,
+        settings: &ProviderSettings,
+        environment: &Environment,
+    ) -> Option<Secret> {
+        let set = |variable: &String| environment.get(variable).map(|key| Secret::new(key));
+        let from_environment = || {
+            let mut keys = self.key_variables.iter().filter_map(set);
+            keys.find(|key| !key.is_empty())
+        };
+        let configured = settings.api_key.clone().filter(|key| !key.is_empty());
+        configured.or_else(from_environment)
+    }
+
+    pub(crate) fn needs_key(&self) -> bool {
+        self.key_needed.unwrap_or(!self.local)
+    }
+
+    /// Where its servers are: configuration, then variables, then the vendor's own address.
+    pub(crate) fn base_url(
+        &self,
+        settings: &ProviderSettings,
+        environment: &Environment,
+    ) -> Result<String, ModelError> {
+        let set = |variable: &String| environment.get(variable).filter(|url| !url.is_empty());
+        let url = settings
+            .base_url
+            .clone()
+            .or_else(|| self.base_url_variables.iter().find_map(set).cloned())
+            .or_else(|| {
+                let host = self.host_variables.iter().find_map(set)?;
+                Some(self.url_of_host(host))
+            })
+            .or_else(|| self.base_url.clone())
+            .ok_or_else(|| self.no_base_url())?;
+        checked_url(&self.name, &url)
+    }
+
+    fn url_of_host(&self, host: &str) -> String {
+        let (scheme, host) = host.split_once("://").unwrap_or(("http", host));
+        let host = host.trim_end_matches('/');
+        // A server that listens everywhere is asked here.
+        let host = host.replacen("0.0.0.0", "127.0.0.1", 1);
+        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| {
+            !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+        });
+        match self.host_port {
+            Some(port) if !has_port => format!("{scheme}://{host}:{port}{}", self.host_path),
+            Some(_) | None => format!("{scheme}://{host}{}", self.host_path),
+        }
+    }
+
+    fn limits(&self, settings: &ProviderSettings) -> Limits {
+        let start = self.max_concurrent.unwrap_or(START_CONCURRENT);
+        // A local server has as many slots as it has; others may turn out to take more.
+        let most = match self.max_concurrent {
+            Some(slots) if self.local => slots,
+            Some(_) | None => MAX_CONCURRENT,
+        };
+        Limits {
+            start_concurrent: settings.max_concurrent.unwrap_or(start),
+            max_concurrent: settings.max_concurrent.unwrap_or(most),
+            requests_per_minute: settings.requests_per_minute,
+            tokens_per_minute: settings.tokens_per_minute,
+        }
+    }
+
+    fn dialect(&self, settings: &ProviderSettings) -> Result<toml::Table, ModelError> {
+        let mut dialect = self.dialect.clone();
+        dialect.insert("vendor".to_owned(), self.name.clone().into());
+        if let Some(wire) = &settings.wire {
+            dialect.insert("format".to_owned(), format_name(&self.name, wire)?.into());
+        }
+        if let Some(marks) = settings.cache_marks {
+            dialect.insert("cache_marks".to_owned(), marks.into());
+        }
+        Ok(dialect)
+    }
+
+    fn no_key(&self) -> ModelError {
+        let variables = self.key_variables.join(" or ");
+        let name = &self.name;
+        ModelError::new(
+            Fault::Auth,
+            format!(
+                "there is no key for {name}: set {variables}, or `api_key` under \
+                 [providers.{name}] in sortie.toml"
+            ),
+        )
+    }
+
+    fn no_base_url(&self) -> ModelError {
+        let variables = self.base_url_variables.join(" or ");
+        let name = &self.name;
+        ModelError::fatal(format!(
+            "{name} needs an address: set {variables}, or `base_url` under [providers.{name}] in \
+             sortie.toml"
+        ))
+    }
+}
+
+/// A vendor that only configuration knows.
+fn configured(
+    name: &str,
+    providers: &BTreeMap<String, ProviderSettings>,
+) -> Result<Vendor, ModelError> {
+    let Some(settings) = providers.get(name) else {
+        return Err(unknown(name, &names(providers)));
+    };
+    if settings.wire.is_none() || settings.base_url.is_none() {
+        return Err(ModelError::fatal(format!(
+            "[providers.{name}] in sortie.toml needs `wire` and `base_url`, because no vendor of \
+             this build is called so"
+        )));
+    }
+    let local = settings.base_url.as_deref().is_some_and(is_loopback);
+    let anthropic = settings.wire.as_deref() == Some("anthropic");
+    let (key_header, key_prefix) = match settings.wire.as_deref() {
+        Some("anthropic") => ("x-api-key".to_owned(), String::new()),
+        Some("gemini") => ("x-goog-api-key".to_owned(), String::new()),
+        Some(_) | None => (authorization(), bearer()),
+    };
+    let version = ("anthropic-version".to_owned(), "2023-06-01".to_owned());
+    Ok(Vendor {
+        name: name.to_owned(),
+        aliases: Vec::new(),
+        base_url: None,
+        base_url_variables: Vec::new(),
+        host_variables: Vec::new(),
+        host_port: None,
+        host_path: String::new(),
+        key_variables: Vec::new(),
+        key_header,
+        key_prefix,
+        key_needed: Some(false),
+        headers: anthropic.then_some(version).into_iter().collect(),
+        local,
+        max_concurrent: None,
+        charges_for_cache_writes: false,
+        default_model: None,
+        small_model: None,
+        dialect: toml::Table::new(),
+        models: Vec::new(),
+    })
+}
+
+fn unknown(name: &str, known: &[&str]) -> ModelError {
+    let hint =
+        nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    ModelError::fatal(format!(
+        "there is no provider {:?}: {hint}known are {}; another one needs `wire` and `base_url` \
+         under [providers.{}] in sortie.toml",
+        cut(name, SHOWN_NAME_CHARS),
+        known.join(", "),
+        cut(name, SHOWN_NAME_CHARS),
+    ))
+}
+
+fn format_name(provider: &str, wire: &str) -> Result<&'static str, ModelError> {
+    match wire.to_ascii_lowercase().as_str() {
+        "anthropic" | "messages" => Ok("anthropic"),
+        "chat" | "openai-chat" | "openai" | "chat_completions" => Ok("chat"),
+        "responses" | "openai-responses" => Ok("responses"),
+        "gemini" | "google" => Ok("gemini"),
+        _ => Err(ModelError::fatal(format!(
+            "`wire` of [providers.{provider}] is {:?}; it can be anthropic, chat, responses or gemini",
+            cut(wire, SHOWN_NAME_CHARS)
+        ))),
+    }
+}
+
+/// The URL without a trailing slash, if questions may be sent there.
+fn checked_url(provider: &str, url: &str) -> Result<String, ModelError> {
+    let wrong = |why: &str| {
+        ModelError::fatal(format!(
+            "the base URL of {provider} {why}; write it as https://host/path"
+        ))
+    };
+    let parsed = reqwest::Url::parse(url.trim()).map_err(|_| wrong("is not a URL"))?;
+    if !matches!(parsed.scheme(), "http" | "https") {
+        return Err(wrong("is neither http nor https"));
+    }
+    if !parsed.username().is_empty() || parsed.password().is_some() {
+        return Err(wrong("carries a password, which belongs into `api_key`"));
+    }
+    if parsed.query().is_some() || parsed.fragment().is_some() {
+        return Err(wrong("carries a query, which belongs into `query`"));
+    }
+    Ok(parsed.as_str().trim_end_matches('/').to_owned())
+}
+
+pub(crate) fn is_loopback(url: &str) -> bool {
+    let Ok(url) = reqwest::Url::parse(url) else {
+        return false;
+    };
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host
+            .parse()
+            .is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+fn authorization() -> String {
+    "authorization".to_owned()
+}
+
+fn bearer() -> String {
+    "Bearer ".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_of_the_entries_is_known() {
+        // The dialect has a default for every field, so a misspelled one would go unnoticed.
+        let fields = format!("{:?}", Dialect::default());
+        for vendor in vendors() {
+            let rules = vendor.models.iter().map(|rule| &rule.dialect);
+            for name in rules.chain([&vendor.dialect]).flat_map(toml::Table::keys) {
+                assert!(
+                    fields.contains(&format!(" {name}: ")),
+                    "{}: {name}",
+                    vendor.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_told_apart() {
+        let mut names = Vec::new();
+        for vendor in vendors() {
+            names.push(vendor.name.as_str());
+            names.extend(vendor.aliases.iter().map(String::as_str));
+        }
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}

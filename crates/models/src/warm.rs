@@ -1,0 +1,186 @@
+//! Lets the first of many equal prompts go ahead, so that the others read from the provider's cache
+//! instead of each paying for writing it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Prompts shorter than this are not worth waiting for.
+pub(crate) const SMALLEST_PREFIX_BYTES: usize = 4 << 10;
+/// How long others wait for the first.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How long a prefix stays in the provider's cache, a little less than the five minutes it promises.
+const STAYS_WARM: Duration = Duration::from_secs(4 * 60);
+/// How many prefixes are remembered.
+const MAX_PREFIXES: usize = 4096;
+
+/// What equal prompts share: the model and the hash of their beginning.
+pub(crate) type PrefixKey = (String, [u8; 32]);
+
+/// The prefixes that a provider's cache holds.
+#[derive(Debug, Default)]
+pub(crate) struct Warm {
+    prefixes: Mutex<HashMap<PrefixKey, Prefix>>,
+}
+
+#[derive(Debug)]
+enum Prefix {
+    /// Somebody has gone ahead; the channel closes when it is known how that went.
+    Ahead(watch::Receiver<()>),
+    /// It was there at this moment.
+    Warm(Instant),
+}
+
+/// The question that goes ahead. Dropped before its first byte, it leaves the lead to another.
+#[derive(Debug)]
+pub(crate) struct Lead {
+    warm: Arc<Warm>,
+    key: PrefixKey,
+    /// Closes when this is dropped, after the state was written.
+    _sender: watch::Sender<()>,
+    arrived: bool,
+}
+
+impl Warm {
+    /// Waits while another question with the same prefix goes ahead. Returns the lead to the one
+    /// that is to go ahead.
+    pub(crate) async fn wait(self: &Arc<Self>, key: PrefixKey) -> Option<Lead> {
+        let until = Instant::now() + LONGEST_WAIT;
+        loop {
+            let mut ahead = match self.look(&key) {
+                Look::Lead(lead) => return Some(lead),
+                Look::Warm => return None,
+                Look::Ahead(ahead) => ahead,
+            };
+            // Nothing is ever sent: it ends when the lead is dropped.
+            if tokio::time::timeout_at(until, ahead.changed())
+                .await
+                .is_err()
+            {
+                return None;
+            }
+        }
+    }
+
+    fn look(self: &Arc<Self>, key: &PrefixKey) -> Look {
+        let now = Instant::now();
+        let mut prefixes = self.prefixes.lock().unwrap_or_else(PoisonError::into_inner);
+        match prefixes.get_mut(key) {
+            Some(Prefix::Ahead(ahead)) => return Look::Ahead(ahead.clone()),
+            Some(Prefix::Warm(at)) if now - *at < STAYS_WARM => {
+                // Reading it keeps it there.
+                *at = now;
+                return Look::Warm;
+            }
+            Some(Prefix::Warm(_)) | None => {}
+        }
+        if prefixes.len() >= MAX_PREFIXES {
+            prefixes.retain(|_, prefix| match prefix {
+                Prefix::Ahead(_) => true,
+                Prefix::Warm(at) => now - *at < STAYS_WARM,
+            });
+        }
+        if prefixes.len() >= MAX_PREFIXES {
+            return Look::Warm;
+        }
+        let (sender, receiver) = watch::channel(());
+        prefixes.insert(key.clone(), Prefix::Ahead(receiver));
+        Look::Lead(Lead {
+            warm: Arc::clone(self),
+            key: key.clone(),
+            _sender: sender,
+            arrived: false,
+        })
+    }
+}
+
+enum Look {
+    Lead(Lead),
+    Ahead(watch::Receiver<()>),
+    Warm,
+}
+
+impl Lead {
+    /// Notes that the answer has begun: the provider has read the prompt.
+    pub(crate) fn arrived(mut self) {
+        self.arrived = true;
+    }
+}
+
+impl Drop for Lead {
+    fn drop(&mut self) {
+        let mut prefixes = self
+            .warm
+            .prefixes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.arrived {
+            prefixes.insert(self.key.clone(), Prefix::Warm(Instant::now()));
+        } else {
+            prefixes.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u8) -> PrefixKey {
+        ("m".to_owned(), [number; 32])
+    }
+
+    /// How long each of three siblings waits when the first answers after `first` or fails.
+    async fn waits(first: Option<u64>) -> Vec<u64> {
+        let warm = Arc::new(Warm::default());
+        let start = Instant::now();
+        let mut siblings = Vec::new();
+        for _ in 0..3 {
+            let warm = Arc::clone(&warm);
+            siblings.push(tokio::spawn(async move {
+                let lead = warm.wait(key(1)).await;
+                let waited = start.elapsed().as_millis() as u64;
+                if let Some(lead) = lead {
+                    tokio::time::sleep(Duration::from_millis(first.unwrap_or(700))).await;
+                    if first.is_some() {
+                        lead.arrived();
+                    }
+                }
+                waited
+            }));
+        }
+        let mut waited = Vec::new();
+        for sibling in siblings {
+            waited.push(sibling.await.unwrap());
+        }
+        // Who of those that waited is next is open.
+        waited.sort_unstable();
+        waited
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn siblings_wait_for_the_first_byte_of_the_first() {
+        assert_eq!(waits(Some(900)).await, [0, 900, 900]);
+        assert_eq!(waits(Some(60_000)).await, [0, 10_000, 10_000], "bounded");
+        assert_eq!(waits(None).await, [0, 700, 1400], "a failed lead passes on");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_prefix_stays_warm_for_four_minutes_after_its_last_use() {
+        let warm = Arc::new(Warm::default());
+        warm.wait(key(1)).await.unwrap().arrived();
+        for (minutes, other, leads) in [
+            (3, false, false),
+            (3, false, false),
+            (0, true, true),
+            (5, false, true),
+        ] {
+            tokio::time::sleep(Duration::from_secs(minutes * 60)).await;
+            let lead = warm.wait(key(if other { 2 } else { 1 })).await;
+            assert_eq!(lead.is_some(), leads, "{minutes} {other}");
+        }
+    }
+}

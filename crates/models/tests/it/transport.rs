@@ -1,0 +1,408 @@
+//! Questions over real connections, to servers that misbehave.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sortie_core::{
+    DeltaSink, Fault, Held, ModelAnswer, ModelDirectory as _, ModelError, ModelRequest,
+};
+use sortie_models::{Directory, DirectorySettings, ModelSettings, Price, ProviderSettings, Secret};
+
+use crate::server::{Server, Step, good, open_head, reply, says};
+use crate::support::{request, shown};
+
+const KEY: &str = "very-secret-key-123";
+
+fn settings(url: &str) -> ProviderSettings {
+    ProviderSettings {
+        wire: Some("chat".to_owned()),
+        base_url: Some(format!("{url}/v1")),
+        api_key: Some(Secret::new(KEY)),
+        ..ProviderSettings::default()
+    }
+}
+
+fn directory(provider: ProviderSettings) -> Directory {
+    let price = Price {
+        input: 1.0,
+        output: 10.0,
+        cache_read: None,
+        cache_write: None,
+    };
+    let model = ModelSettings {
+        price: Some(price),
+        ..ModelSettings::default()
+    };
+    Directory::new(DirectorySettings {
+        providers: BTreeMap::from([("test".to_owned(), provider)]),
+        models: BTreeMap::from([("test/*".to_owned(), model)]),
+        ..DirectorySettings::default()
+    })
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    text: Mutex<String>,
+    held: Mutex<Vec<Option<Held>>>,
+}
+
+impl DeltaSink for Heard {
+    fn text(&self, delta: &str) {
+        self.text.lock().unwrap().push_str(delta);
+    }
+    fn held(&self, held: Option<Held>) {
+        self.held.lock().unwrap().push(held);
+    }
+}
+
+async fn ask(directory: &Directory, request: ModelRequest) -> Result<ModelAnswer, ModelError> {
+    let model = directory.find("test/m").unwrap();
+    model.turn(request, &Heard::default()).await
+}
+
+fn question() -> ModelRequest {
+    request("main", "l", "hello", &["read"])
+}
+
+/// What a server's reply becomes: the answer, or the fault, whether something was shown, and why.
+async fn outcome(reply: Vec<Step>) -> String {
+    let hangs = reply.iter().any(|step| matches!(step, Step::Hang));
+    let short = hangs.then_some(Duration::from_millis(80));
+    let server = Server::start(vec![reply]).await;
+    let directory = directory(ProviderSettings {
+        first_byte_timeout: short,
+        idle_timeout: short,
+        ..settings(&server.url)
+    });
+    let text = match ask(&directory, question()).await {
+        Ok(answer) => shown(&answer),
+        Err(error) => {
+            let seen = if error.shown { " shown" } else { "" };
+            format!("{}{seen}: {error}", error.fault.name())
+        }
+    };
+    let host = server.url.trim_start_matches("http://");
+    text.replace(host, "HOST")
+}
+
+#[tokio::test]
+async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
+    let send = |text: String| Step::Send(text);
+    let stream = || open_head("text/event-stream");
+    let half = says("hello");
+    let half = half.split_once("\n\n").unwrap().0.to_owned() + "\n\n";
+    let whole = "{\"model\":\"m-1\",\"choices\":[{\"message\":{\"role\":\"assistant\",\"content\":\"whole\"},\"finish_reason\":\"stop\"}]}";
+    let error = "{\"error\":{\"message\":\"something broke\"}}";
+    for (name, reply, expected) in [
+        ("a good stream", good("hello"), "say hello"),
+        (
+            "an odd content type",
+            vec![send(open_head("text/plain") + &says("plain"))],
+            "say plain",
+        ),
+        (
+            "whole though pieces were asked for",
+            reply("200 OK", "content-type: application/json\r\n", whole),
+            "say whole",
+        ),
+        (
+            "a broken server",
+            reply("500 Internal Server Error", "", error),
+            "transient: test: something broke",
+        ),
+        (
+            "a bad key",
+            reply(
+                "401 Unauthorized",
+                "",
+                &format!("{{\"error\":{{\"message\":\"bad key {KEY}\"}}}}"),
+            ),
+            "auth: test: bad key [redacted]",
+        ),
+        (
+            "a redirect",
+            reply(
+                "307 Temporary Redirect",
+                "location: https://elsewhere.example/x?key=1\r\n",
+                "",
+            ),
+            "bad_request: HOST redirects to elsewhere.example (307); this is not followed",
+        ),
+        (
+            "no answer at all",
+            vec![Step::Hang],
+            "transient: HOST sent nothing for 80 ms",
+        ),
+        (
+            "a head and then nothing",
+            vec![send(stream()), Step::Hang],
+            "transient: HOST sent nothing for 80 ms",
+        ),
+        (
+            "silence in the middle",
+            vec![send(stream() + &half), Step::Hang],
+            "transient shown: HOST sent nothing for 80 ms",
+        ),
+        (
+            "a reset at once",
+            vec![Step::Reset],
+            "transient: HOST could not be reached",
+        ),
+        (
+            "a stream cut off",
+            vec![send(stream() + &half)],
+            "transient shown: ",
+        ),
+        (
+            "a body shorter than promised",
+            vec![send(format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 9999\r\n\r\n{half}"
+            ))],
+            "transient shown: HOST cut its answer off",
+        ),
+        (
+            "a page of a proxy",
+            vec![send(
+                open_head("text/html") + "<!doctype html><html><body>sign in</body></html>",
+            )],
+            "transient: ",
+        ),
+        (
+            "an endless stream of nothing",
+            vec![
+                send(stream()),
+                Step::Endless(": still here, please wait a little\n\n"),
+            ],
+            "transient: ",
+        ),
+    ] {
+        let outcome = outcome(reply).await;
+        assert!(outcome.starts_with(expected), "{name}: {outcome}");
+        assert!(!outcome.contains(KEY), "{name}: {outcome}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_a_transient_error_with_the_host() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let mut settings = settings(&format!("http://{host}"));
+    settings.query = BTreeMap::from([("code".to_owned(), "hidden".to_owned())]);
+    let error = ask(&directory(settings), question()).await.unwrap_err();
+    assert_eq!(error.fault, Fault::Transient);
+    assert!(
+        error
+            .message
+            .starts_with(&format!("{host} could not be reached: ")),
+        "{error}"
+    );
+    assert!(error.message.contains("refused"), "{error}");
+    assert!(!error.message.contains("hidden"), "{error}");
+}
+
+#[tokio::test]
+async fn a_question_carries_its_key_headers_and_query() {
+    let server = Server::start(vec![good("hi")]).await;
+    let mut settings = settings(&server.url);
+    settings.headers = BTreeMap::from([("X-Team".to_owned(), Secret::new("blue"))]);
+    settings.query = BTreeMap::from([("api-version".to_owned(), "1 a".to_owned())]);
+    let answer = ask(&directory(settings), question()).await.unwrap();
+    assert_eq!(answer.model, "test/m-1");
+    assert_eq!(answer.usage.cost_usd, Some(0.002));
+    assert_eq!(answer.held_ms, 0);
+    let seen = &server.seen()[0];
+    for expected in [
+        "POST /v1/chat/completions?api-version=1+a HTTP/1.1",
+        "authorization: Bearer very-secret-key-123",
+        "x-team: blue",
+        "content-type: application/json",
+        "\"stream\":true",
+        "\"model\":\"m\"",
+    ] {
+        assert!(seen.contains(expected), "{expected} in {seen}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_come_whole() {
+    let whole = "{\"model\":\"m-1\",\"choices\":[{\"message\":{\"content\":\"all of it\"},\"finish_reason\":\"stop\"}]}";
+    let server = Server::start(vec![reply("200 OK", "", whole)]).await;
+    let mut settings = settings(&server.url);
+    settings.streaming = Some(false);
+    let answer = ask(&directory(settings), question()).await.unwrap();
+    assert_eq!(shown(&answer), "say all of it");
+    assert!(!server.seen()[0].contains("\"stream\":true"));
+}
+
+#[tokio::test]
+async fn too_many_questions_is_a_wait_and_not_a_failure() {
+    let too_many = reply("429 Too Many Requests", "retry-after-ms: 30\r\n", "{}");
+    let server = Server::start(vec![too_many.clone(), too_many, good("at last")]).await;
+    let directory = directory(settings(&server.url));
+    let heard = Heard::default();
+    let model = directory.find("test/m").unwrap();
+    let answer = model.turn(question(), &heard).await.unwrap();
+    assert_eq!(shown(&answer), "say at last");
+    assert!(answer.held_ms >= 60, "{}", answer.held_ms);
+    assert_eq!(server.seen().len(), 3);
+    let held = heard.held.lock().unwrap().clone();
+    assert_eq!(held.len(), 4, "{held:?}");
+    assert!(held[0].is_some_and(|held| held.position == 1 && held.resumes_in_ms.is_some()));
+    assert_eq!(held[3], None);
+    let snapshot = directory.governor().snapshot();
+    assert_eq!((snapshot[0].in_flight, snapshot[0].queued), (0, 0));
+}
+
+#[tokio::test]
+async fn without_being_told_how_long_the_wait_is_about_a_second_and_can_be_dropped() {
+    let server = Server::start(vec![reply("429 Too Many Requests", "", "{}")]).await;
+    let directory = directory(settings(&server.url));
+    let heard = Heard::default();
+    let model = directory.find("test/m").unwrap();
+    let waits = async {
+        while heard.held.lock().unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::select! {
+        answer = model.turn(question(), &heard) => panic!("{answer:?}"),
+        () = waits => {}
+    }
+    let held = heard.held.lock().unwrap()[0].unwrap();
+    let resumes = held.resumes_in_ms.unwrap();
+    assert!((900..=1250).contains(&resumes), "{resumes}");
+    let snapshot = directory.governor().snapshot();
+    assert_eq!((snapshot[0].in_flight, snapshot[0].queued), (0, 0));
+}
+
+#[tokio::test]
+async fn a_question_with_a_fallback_does_not_wait_long() {
+    let server = Server::start(vec![reply(
+        "429 Too Many Requests",
+        "retry-after: 60\r\n",
+        "{}",
+    )])
+    .await;
+    let mut question = question();
+    question.options.has_fallback = true;
+    let error = ask(&directory(settings(&server.url)), question)
+        .await
+        .unwrap_err();
+    let Fault::RateLimited {
+        retry_after_ms: Some(ms),
+    } = error.fault
+    else {
+        panic!("{error:?}");
+    };
+    assert!((59_000..=60_000).contains(&ms), "{ms}");
+}
+
+#[tokio::test]
+async fn a_model_without_tools_is_asked_in_words_from_then_on() {
+    let no_tools = reply(
+        "400 Bad Request",
+        "",
+        "{\"error\":{\"message\":\"m does not support tools\"}}",
+    );
+    let no_schema = reply(
+        "400 Bad Request",
+        "",
+        "{\"error\":{\"message\":\"response_format json_schema is not supported\"}}",
+    );
+    let step = good("{\"tool\":\"read\",\"tool_arguments\":{\"path\":\"a\"}}");
+    let fenced =
+        good("I look.\n```tool\n{\"tool\":\"read\",\"arguments\":{\"path\":\"a\"}}\n```\n");
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(vec![no_tools, step, no_schema, fenced]).await;
+    let directory = Directory::new(DirectorySettings {
+        providers: BTreeMap::from([("test".to_owned(), settings(&server.url))]),
+        learned: Some(folder.path().join("learned.json")),
+        ..DirectorySettings::default()
+    });
+    let answer = ask(&directory, question()).await.unwrap();
+    assert!(
+        shown(&answer).ends_with("call read {\"path\":\"a\"}"),
+        "{}",
+        shown(&answer)
+    );
+    let seen = server.seen();
+    assert!(seen[0].contains("\"tools\":["), "{}", seen[0]);
+    assert!(!seen[1].contains("\"tools\":["), "{}", seen[1]);
+    assert!(seen[1].contains("json_schema"), "{}", seen[1]);
+
+    let answer = ask(&directory, question()).await.unwrap();
+    assert!(shown(&answer).contains("I look."), "{}", shown(&answer));
+    let seen = server.seen();
+    assert!(
+        !seen[2].contains("\"tools\":["),
+        "it was learned: {}",
+        seen[2]
+    );
+    assert!(!seen[3].contains("json_schema"), "{}", seen[3]);
+    let learned = std::fs::read_to_string(folder.path().join("learned.json")).unwrap();
+    assert!(learned.contains("\"test/m\": \"fenced\""), "{learned}");
+}
+
+#[tokio::test]
+async fn steps_in_words_are_not_shown_as_text() {
+    let server = Server::start(vec![good("{\"answer\":\"forty-two\"}")]).await;
+    let schema = ModelSettings {
+        tools: Some(sortie_models::ToolSetting::Schema),
+        ..ModelSettings::default()
+    };
+    let directory = Directory::new(DirectorySettings {
+        providers: BTreeMap::from([("test".to_owned(), settings(&server.url))]),
+        models: BTreeMap::from([("test/m".to_owned(), schema)]),
+        ..DirectorySettings::default()
+    });
+    let heard = Heard::default();
+    let model = directory.find("test/m").unwrap();
+    let answer = model.turn(question(), &heard).await.unwrap();
+    assert_eq!(shown(&answer), "say forty-two");
+    assert_eq!(*heard.text.lock().unwrap(), "forty-two");
+}
+
+#[tokio::test]
+async fn siblings_with_one_prompt_let_the_first_go_ahead() {
+    let arrived = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&arrived);
+    let server = Server::answering(move |_, _| {
+        noted.lock().unwrap().push(Instant::now());
+        let mut steps = vec![Step::After(Duration::from_millis(40))];
+        steps.extend(good("hi"));
+        steps
+    })
+    .await;
+    let mut settings = settings(&server.url);
+    settings.warm_cache = Some(true);
+    let directory = Arc::new(directory(settings));
+    let mut question = question();
+    question.system = "You are thorough. ".repeat(400).into();
+    let mut siblings = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let (directory, question) = (Arc::clone(&directory), question.clone());
+        siblings.spawn(async move { ask(&directory, question).await.unwrap() });
+    }
+    siblings.join_all().await;
+    let arrived = arrived.lock().unwrap();
+    let after: Vec<Duration> = arrived.iter().map(|at| *at - arrived[0]).collect();
+    assert_eq!(after.len(), 4);
+    assert!(
+        after[1] >= Duration::from_millis(35),
+        "the first goes ahead: {after:?}"
+    );
+}
+
+#[test]
+fn keys_are_in_no_debug_output() {
+    let directory = directory(settings("http://127.0.0.1:1"));
+    let model = directory.find("test/m").unwrap();
+    let text = format!(
+        "{directory:?} {model:?} {:?}",
+        settings("http://127.0.0.1:1")
+    );
+    assert!(text.contains("[redacted]"));
+    assert!(!text.contains(KEY));
+}

@@ -1,0 +1,160 @@
+//! How a model is asked: its pictures are fetched, what it says is passed on while it says it, and
+//! a wait for its provider is shown while it lasts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sortie_core::{
+    BlobId, DeltaSink, Fence, Held, Hold, Images, Message, ModelAnswer, ModelError, ModelRequest,
+    NotificationKind, RunId, RunSpec, Seq, SharedMessage, StoreError,
+};
+use tokio::sync::watch;
+
+use crate::past;
+use crate::runtime::Shared;
+
+/// How often, at most, a new place in the provider's queue is written to the record.
+const BETWEEN_HOLDS: Duration = Duration::from_millis(500);
+
+/// The run that asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Asking {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) fence: Fence,
+    pub(crate) spec: Arc<RunSpec>,
+    pub(crate) head: Seq,
+}
+
+impl Asking {
+    /// Asks after `delay_ms`. Dropping the future stops the question.
+    pub(crate) async fn ask(
+        self,
+        request: ModelRequest,
+        delay_ms: u64,
+    ) -> Result<ModelAnswer, ModelError> {
+        if delay_ms > 0 {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
+        let model = self.shared.models.find(&request.model)?;
+        let (held, changes) = watch::channel(None);
+        let question = async {
+            // Dropped with the question, which ends the showing too.
+            let deltas = Deltas {
+                shared: &self.shared,
+                run: self.fence.run,
+                held,
+            };
+            model.turn(request, &deltas).await
+        };
+        let (answer, ()) = futures::join!(question, self.show_holds(changes));
+        answer
+    }
+
+    /// Shows whether the question waits, in the record and to those who listen.
+    async fn show_holds(&self, mut changes: watch::Receiver<Option<Held>>) {
+        while changes.changed().await.is_ok() {
+            let held = *changes.borrow_and_update();
+            self.shared.notify(
+                self.fence.run,
+                &self.spec,
+                self.head,
+                NotificationKind::Held {
+                    position: held.map(|held| held.position),
+                    resumes_in_ms: held.and_then(|held| held.resumes_in_ms),
+                },
+            );
+            let hold = Hold {
+                fence: self.fence,
+                position: held.map(|held| held.position),
+            };
+            match self.shared.store.hold(hold).await {
+                // Somebody else has the run; the next append says so.
+                Ok(()) | Err(StoreError::Fenced { .. }) => {}
+                Err(error) => self.shared.store_failed("noting a wait", &error),
+            }
+            tokio::select! {
+                biased;
+                () = closed(&changes) => return,
+                () = tokio::time::sleep(BETWEEN_HOLDS) => {}
+            }
+        }
+    }
+}
+
+/// Returns when the question is over.
+async fn closed(changes: &watch::Receiver<Option<Held>>) {
+    let mut changes = changes.clone();
+    while changes.changed().await.is_ok() {}
+}
+
+struct Deltas<'a> {
+    shared: &'a Shared,
+    run: RunId,
+    held: watch::Sender<Option<Held>>,
+}
+
+impl DeltaSink for Deltas<'_> {
+    fn text(&self, delta: &str) {
+        self.shared.delta(self.run, delta);
+    }
+
+    fn held(&self, held: Option<Held>) {
+        self.held.send_if_modified(|before| {
+            let changed = *before != held;
+            *before = held;
+            changed
+        });
+    }
+}
+
+/// The pictures of a history, fetched once.
+#[derive(Debug, Default)]
+pub(crate) struct Album {
+    images: Images,
+}
+
+impl Album {
+    /// The bytes of all pictures that `messages` show and that are still there.
+    pub(crate) async fn of(
+        &mut self,
+        shared: &Shared,
+        run: RunId,
+        spec: &RunSpec,
+        messages: &[SharedMessage],
+    ) -> Images {
+        let shown = shown(messages);
+        if shown.len() == self.images.len() && shown.iter().all(|id| self.images.contains_key(*id))
+        {
+            return Arc::clone(&self.images);
+        }
+        let mut images = BTreeMap::new();
+        for id in shown {
+            let bytes = match self.images.get(id) {
+                Some(bytes) => Some(Arc::clone(bytes)),
+                None => past::blob(shared, run, spec, id).await.map(Arc::from),
+            };
+            if let Some(bytes) = bytes {
+                images.insert(id.clone(), bytes);
+            }
+        }
+        self.images = Arc::new(images);
+        Arc::clone(&self.images)
+    }
+}
+
+fn shown(messages: &[SharedMessage]) -> Vec<&BlobId> {
+    let mut shown: Vec<&BlobId> = messages
+        .iter()
+        .filter_map(|message| match &**message {
+            Message::Tools { results } => Some(results),
+            Message::User { .. } | Message::Assistant { .. } | Message::Notice { .. } => None,
+        })
+        .flatten()
+        .flat_map(|result| &result.images)
+        .map(|image| &image.blob)
+        .collect();
+    shown.sort();
+    shown.dedup();
+    shown
+}

@@ -1,0 +1,58 @@
+//! A run that branches off another.
+
+use sortie_core::{Event, ForkPoint, JournalEntry, Lane, RunId, RunSpec};
+
+/// Asks for a run that branches off another.
+#[derive(Clone, Debug)]
+pub struct Fork {
+    /// Where it branches off.
+    pub point: ForkPoint,
+    /// The model to go on with, if not the same.
+    pub model: Option<String>,
+    /// What people call it.
+    pub label: Option<String>,
+    /// Whether calls that change something may run without asking.
+    pub approved: bool,
+}
+
+/// The new run: like the other, but the first of a tree of its own. Its tools stay those that the
+/// other was granted.
+pub(crate) fn spec_of(fork: Fork, entries: &[JournalEntry], run: RunId) -> Result<RunSpec, String> {
+    let point = fork.point;
+    let Some(Event::Admitted { spec }) = entries.first().map(|entry| &entry.event) else {
+        return Err(format!(
+            "the journal of {} is gone, so nothing can branch off it",
+            point.run
+        ));
+    };
+    let last = entries.last().map_or(0, |entry| entry.seq.0);
+    if point.at.0 < 1 || point.at.0 > last {
+        return Err(format!(
+            "{} has the events 1 to {last}; there is no event {}",
+            point.run, point.at
+        ));
+    }
+    let mut spec = (**spec).clone();
+    spec.label = fork
+        .label
+        .unwrap_or_else(|| format!("{} (from {})", spec.label, point.at));
+    if let Some(model) = fork.model {
+        spec.model = model;
+        spec.fallbacks.clear();
+    }
+    Ok(RunSpec {
+        parent: None,
+        root: run,
+        depth: 0,
+        lane: if spec.parent.is_some() {
+            Lane::Subagent
+        } else {
+            spec.lane
+        },
+        continues: None,
+        fork: Some(point),
+        report_to: Vec::new(),
+        approved: fork.approved,
+        ..spec
+    })
+}

@@ -1,0 +1,100 @@
+//! What a run knows when it is claimed: its own journal, and those of the runs it goes on from.
+
+use sortie_agent::{Past, RunState};
+use sortie_core::{BlobId, Claimed, Event, JournalEntry, RunId, RunSpec, Seq};
+
+use crate::runtime::Shared;
+
+/// How many runs back a continued history goes, at most.
+const MAX_EARLIER_RUNS: usize = 32;
+
+/// A journal that cannot be gone on with.
+pub(crate) struct Unreadable(pub(crate) String);
+
+/// Folds the journal of a claimed run.
+pub(crate) async fn load(shared: &Shared, claimed: &Claimed) -> Result<RunState, Unreadable> {
+    let entries = claimed
+        .entries
+        .as_ref()
+        .map_err(|what| Unreadable(what.clone()))?;
+    let past = past_of(shared, entries).await?;
+    RunState::fold(&past, entries).map_err(|error| Unreadable(error.to_string()))
+}
+
+/// A long output of a run, or of the run that it goes on from.
+pub(crate) async fn blob(
+    shared: &Shared,
+    run: RunId,
+    spec: &RunSpec,
+    id: &BlobId,
+) -> Option<Vec<u8>> {
+    let earlier = earlier_than(spec).map(|earlier| earlier.run);
+    for owner in std::iter::once(run).chain(earlier) {
+        match shared.store.blob(owner, id).await {
+            Ok(Some(bytes)) => return Some(bytes),
+            Ok(None) => {}
+            Err(error) => shared.store_failed("reading an output", &error),
+        }
+    }
+    None
+}
+
+/// The run that another goes on from.
+#[derive(Clone, Copy, Debug)]
+struct Earlier {
+    run: RunId,
+    /// The last of its entries that counts; `None` is all of them.
+    up_to: Option<Seq>,
+}
+
+/// What happened in the runs that this one goes on from, oldest first.
+async fn past_of(shared: &Shared, entries: &[JournalEntry]) -> Result<Past, Unreadable> {
+    let mut chain = Vec::new();
+    let mut next = earlier(entries);
+    while let Some(Earlier { run, up_to }) = next {
+        if chain.len() == MAX_EARLIER_RUNS {
+            return Err(Unreadable(format!(
+                "it goes on from more than {MAX_EARLIER_RUNS} runs"
+            )));
+        }
+        let mut entries = shared
+            .store
+            .read(run, Seq(0))
+            .await
+            .map_err(|error| Unreadable(error.to_string()))?;
+        entries.retain(|entry| up_to.is_none_or(|last| entry.seq <= last));
+        next = earlier(&entries);
+        chain.push(entries);
+    }
+    let mut past = Past::default();
+    for entries in chain.iter().rev() {
+        let state =
+            RunState::fold(&past, entries).map_err(|error| Unreadable(error.to_string()))?;
+        past = state.into_past();
+    }
+    Ok(past)
+}
+
+fn earlier(entries: &[JournalEntry]) -> Option<Earlier> {
+    match &entries.first()?.event {
+        Event::Admitted { spec } => earlier_than(spec),
+        Event::Updated { .. }
+        | Event::Claimed { .. }
+        | Event::InboxTaken { .. }
+        | Event::Answered { .. }
+        | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
+        | Event::Intended { .. }
+        | Event::Delegated { .. }
+        | Event::ToolFinished { .. }
+        | Event::Finished { .. } => None,
+    }
+}
+
+fn earlier_than(spec: &RunSpec) -> Option<Earlier> {
+    let forked = spec.fork.map(|point| Earlier {
+        run: point.run,
+        up_to: Some(point.at),
+    });
+    forked.or_else(|| spec.continues.map(|run| Earlier { run, up_to: None }))
+}

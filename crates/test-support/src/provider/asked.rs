@@ -1,0 +1,246 @@
+//! What a request asks, whichever wire it came on.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+/// The four wire formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Chat Completions.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Google Gemini.
+    Gemini,
+}
+
+impl Wire {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Chat, Self::Responses, Self::Gemini];
+
+    /// The wire that a path belongs to.
+    pub(super) fn of(path: &str) -> Option<Self> {
+        let path = path.split('?').next().unwrap_or_default();
+        let is_gemini = [":generateContent", ":streamGenerateContent"]
+            .iter()
+            .any(|method| path.ends_with(method));
+        if is_gemini {
+            return Some(Self::Gemini);
+        }
+        [
+            ("/v1/messages", Self::Anthropic),
+            ("/chat/completions", Self::Chat),
+            ("/responses", Self::Responses),
+        ]
+        .into_iter()
+        .find_map(|(end, wire)| path.ends_with(end).then_some(wire))
+    }
+}
+
+/// What a request asks.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// Which request this is among those that were not refused for coming too fast, from 1.
+    pub nth: usize,
+    /// The wire.
+    pub wire: Wire,
+    /// Whether the answer is to come in pieces.
+    pub streaming: bool,
+    /// The model.
+    pub model: String,
+    /// Who the model is.
+    pub system: String,
+    /// The names of the tools it may call.
+    pub tools: Vec<String>,
+    /// Which answer of its conversation it asks for, from 1.
+    pub turn: usize,
+    /// The first thing that a user said.
+    pub task: String,
+    /// What came last: the words of the user, or the results of tools, one after the other.
+    pub last: String,
+    /// The body.
+    pub body: Value,
+    /// Whether it marks what is to be cached.
+    pub is_marked: bool,
+    /// All that the model reads, as one text without the marks.
+    pub(super) prompt: Arc<str>,
+}
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    System,
+    User,
+    Model,
+    Tool,
+}
+
+impl Asked {
+    /// Reads a request.
+    pub(super) fn read(wire: Wire, path: &str, body: Value) -> Self {
+        let said = match wire {
+            Wire::Anthropic => anthropic(&body),
+            Wire::Chat => chat(&body),
+            Wire::Responses => responses(&body),
+            Wire::Gemini => gemini(&body),
+        };
+        let texts = |role: Role| {
+            let said = said.iter().filter(move |(who, _)| *who == role);
+            said.map(|(_, text)| text.as_str())
+        };
+        let last_role = said.last().map(|(role, _)| *role);
+        let last: Vec<&str> = said
+            .iter()
+            .rev()
+            .take_while(|(role, _)| Some(*role) == last_role)
+            .map(|(_, text)| text.as_str())
+            .collect();
+        Self {
+            nth: 0,
+            wire,
+            streaming: path.contains(":streamGenerateContent") || body["stream"] == true,
+            model: model(wire, path, &body),
+            system: texts(Role::System).collect::<Vec<_>>().join("\n"),
+            tools: tools(wire, &body),
+            turn: answers(&said) + 1,
+            task: texts(Role::User).next().unwrap_or_default().to_owned(),
+            last: last.into_iter().rev().collect::<Vec<_>>().join("\n"),
+            is_marked: body.to_string().contains("\"cache_control\""),
+            prompt: prompt(wire, &body).into(),
+            body,
+        }
+    }
+}
+
+fn model(wire: Wire, path: &str, body: &Value) -> String {
+    match wire {
+        Wire::Gemini => path
+            .split_once("/models/")
+            .and_then(|(_, rest)| rest.split_once(':'))
+            .map_or("", |(model, _)| model)
+            .to_owned(),
+        Wire::Anthropic | Wire::Chat | Wire::Responses => text(&body["model"]),
+    }
+}
+
+fn tools(wire: Wire, body: &Value) -> Vec<String> {
+    let tools = match wire {
+        Wire::Gemini => items(&body["tools"][0]["functionDeclarations"]),
+        Wire::Anthropic | Wire::Chat | Wire::Responses => items(&body["tools"]),
+    };
+    let name = |tool: &Value| match wire {
+        Wire::Chat => text(&tool["function"]["name"]),
+        Wire::Anthropic | Wire::Responses | Wire::Gemini => text(&tool["name"]),
+    };
+    tools.map(name).collect()
+}
+
+/// Answers so far: what a model says in a row is one.
+fn answers(said: &[(Role, String)]) -> usize {
+    let turns = said.chunk_by(|left, right| left.0 == right.0);
+    turns.filter(|turn| turn[0].0 == Role::Model).count()
+}
+
+fn anthropic(body: &Value) -> Vec<(Role, String)> {
+    let mut said = vec![(Role::System, joined(&body["system"]))];
+    for message in items(&body["messages"]) {
+        let is_model = message["role"] == "assistant";
+        for block in items(&message["content"]) {
+            said.push(match text(&block["type"]).as_str() {
+                "tool_result" => (Role::Tool, joined(&block["content"])),
+                _ if is_model => (Role::Model, text(&block["text"])),
+                _ => (Role::User, text(&block["text"])),
+            });
+        }
+    }
+    said
+}
+
+fn chat(body: &Value) -> Vec<(Role, String)> {
+    let role = |message: &Value| match text(&message["role"]).as_str() {
+        "system" | "developer" => Role::System,
+        "assistant" => Role::Model,
+        "tool" => Role::Tool,
+        _ => Role::User,
+    };
+    items(&body["messages"])
+        .map(|message| (role(message), joined(&message["content"])))
+        .collect()
+}
+
+fn responses(body: &Value) -> Vec<(Role, String)> {
+    let mut said = vec![(Role::System, text(&body["instructions"]))];
+    for item in items(&body["input"]) {
+        said.push(match text(&item["type"]).as_str() {
+            "function_call_output" => (Role::Tool, joined(&item["output"])),
+            "function_call" | "reasoning" => (Role::Model, String::new()),
+            _ => match text(&item["role"]).as_str() {
+                "assistant" => (Role::Model, joined(&item["content"])),
+                "system" | "developer" => (Role::System, joined(&item["content"])),
+                _ => (Role::User, joined(&item["content"])),
+            },
+        });
+    }
+    said
+}
+
+fn gemini(body: &Value) -> Vec<(Role, String)> {
+    let mut said = vec![(Role::System, joined(&body["systemInstruction"]["parts"]))];
+    for content in items(&body["contents"]) {
+        let is_model = content["role"] == "model";
+        for part in items(&content["parts"]) {
+            said.push(match part["functionResponse"].get("response") {
+                Some(response) => (
+                    Role::Tool,
+                    text(&response["output"]) + &text(&response["error"]),
+                ),
+                None if is_model => (Role::Model, text(&part["text"])),
+                None => (Role::User, text(&part["text"])),
+            });
+        }
+    }
+    said
+}
+
+/// All that the model reads: tools, who it is, what happened; without the marks, which move.
+fn prompt(wire: Wire, body: &Value) -> String {
+    let keys: &[&str] = match wire {
+        Wire::Anthropic => &["tools", "system", "messages"],
+        Wire::Chat => &["tools", "messages"],
+        Wire::Responses => &["tools", "instructions", "input"],
+        Wire::Gemini => &["tools", "systemInstruction", "contents"],
+    };
+    let parts = keys.iter().map(|key| unmarked(&body[*key]).to_string());
+    parts.collect()
+}
+
+fn unmarked(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(unmarked).collect(),
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(key, _)| *key != "cache_control")
+            .map(|(key, value)| (key.clone(), unmarked(value)))
+            .collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// A text, or the texts of a list of parts.
+fn joined(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => items(value).map(|part| text(&part["text"])).collect(),
+    }
+}

@@ -1,0 +1,74 @@
+//! A prompt cache: what a prompt shares with an earlier one, from the beginning, need not be read.
+
+use std::sync::Arc;
+
+use super::answer::{Tokens, tokens};
+use super::asked::{Asked, Wire};
+
+/// Beginnings shorter than this are not kept, as with real providers.
+const SHORTEST_BYTES: usize = 4096;
+
+/// The prompts that were seen.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    prompts: Vec<Kept>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    model: String,
+    prompt: Arc<str>,
+    /// Whether its answer has begun: before that nothing can be read from it.
+    is_warm: bool,
+}
+
+impl Cache {
+    /// Looks a prompt up and keeps it; returns what to charge, and its place.
+    pub(super) fn charge(&mut self, asked: &Asked) -> (Tokens, usize) {
+        let shared = self
+            .prompts
+            .iter()
+            .filter(|kept| kept.is_warm && kept.model == asked.model)
+            .map(|kept| common(&kept.prompt, &asked.prompt))
+            .filter(|bytes| *bytes >= SHORTEST_BYTES)
+            .max()
+            .unwrap_or(0);
+        self.prompts.push(Kept {
+            model: asked.model.clone(),
+            prompt: Arc::clone(&asked.prompt),
+            is_warm: false,
+        });
+        (charged(asked, shared), self.prompts.len() - 1)
+    }
+
+    /// The answer to the prompt at this place has begun.
+    pub(super) fn begun(&mut self, place: usize) {
+        if let Some(kept) = self.prompts.get_mut(place) {
+            kept.is_warm = true;
+        }
+    }
+}
+
+/// What a prompt costs of which so many bytes are in the cache.
+pub(super) fn charged(asked: &Asked, shared: usize) -> Tokens {
+    let rest = tokens(asked.prompt.len() - shared);
+    // Only one wire charges for writing, and only where the client asks for it.
+    let writes = asked.wire == Wire::Anthropic;
+    if writes && !asked.is_marked {
+        return Tokens {
+            fresh: tokens(asked.prompt.len()),
+            ..Tokens::default()
+        };
+    }
+    Tokens {
+        cache_read: tokens(shared),
+        cache_write: if writes { rest } else { 0 },
+        fresh: if writes { 0 } else { rest },
+        output: 0,
+    }
+}
+
+fn common(left: &str, right: &str) -> usize {
+    let pairs = left.bytes().zip(right.bytes());
+    pairs.take_while(|(left, right)| left == right).count()
+}

@@ -1,0 +1,45 @@
+//! How many requests a provider takes.
+
+use std::time::Duration;
+
+/// A bucket of requests that fills evenly.
+#[derive(Clone, Copy, Debug)]
+pub struct Limit {
+    /// How many requests a second it takes in the long run.
+    pub per_second: f64,
+    /// How many at once, after a rest.
+    pub burst: f64,
+    /// Whether a refusal says when to come back.
+    pub retry_after: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Bucket {
+    limit: Limit,
+    left: f64,
+    at: Duration,
+}
+
+impl Bucket {
+    pub(super) fn new(limit: Limit) -> Self {
+        Self {
+            limit,
+            left: limit.burst,
+            at: Duration::ZERO,
+        }
+    }
+
+    /// Takes one request, or says in how many seconds there is room and whether to tell.
+    pub(super) fn take(&mut self, now: Duration) -> Result<(), Option<u64>> {
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        self.at = now;
+        self.left = (self.left + passed * self.limit.per_second).min(self.limit.burst);
+        if self.left >= 1.0 {
+            self.left -= 1.0;
+            return Ok(());
+        }
+        let wait = Duration::from_secs_f64((1.0 - self.left) / self.limit.per_second);
+        // The header counts whole seconds.
+        Err(self.limit.retry_after.then(|| wait.as_secs() + 1))
+    }
+}

@@ -1,0 +1,130 @@
+//! Answers and refusals in the words of each wire.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::asked::{Asked, Wire};
+
+/// An answer as the chunks of a body: one for each event of a stream, or one in all.
+pub(super) fn chunks(asked: &Asked, answer: &Answer) -> Vec<Vec<u8>> {
+    if !asked.streaming {
+        return vec![whole(asked.wire, answer).to_string().into_bytes()];
+    }
+    let events = match asked.wire {
+        Wire::Anthropic => anthropic::events(answer),
+        Wire::Chat => chat::events(answer, asked),
+        Wire::Responses => responses::events(answer),
+        Wire::Gemini => gemini::events(answer),
+    };
+    events.into_iter().map(String::into_bytes).collect()
+}
+
+fn whole(wire: Wire, answer: &Answer) -> Value {
+    match wire {
+        Wire::Anthropic => anthropic::whole(answer),
+        Wire::Chat => chat::whole(answer),
+        Wire::Responses => responses::whole(answer),
+        Wire::Gemini => gemini::whole(answer),
+    }
+}
+
+/// Whether the last event of a stream only says that it is over.
+pub(super) fn has_last_word(wire: Wire) -> bool {
+    match wire {
+        Wire::Anthropic | Wire::Chat | Wire::Responses => true,
+        Wire::Gemini => false,
+    }
+}
+
+/// Why a request is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Grievance {
+    Status(u16),
+    Overflow,
+    Filter,
+    /// The prompt was blocked before the model saw it; only Gemini says so.
+    Blocked,
+}
+
+impl Grievance {
+    pub(super) fn status(self, wire: Wire) -> u16 {
+        match (self, wire) {
+            (Self::Status(status), _) => status,
+            // Blocked prompts come with a good status.
+            (Self::Blocked, _) => 200,
+            (Self::Overflow | Self::Filter, _) => 400,
+        }
+    }
+}
+
+/// The body of a refusal, as its vendor writes it.
+pub(super) fn refusal(wire: Wire, grievance: Grievance) -> Value {
+    match wire {
+        Wire::Anthropic => anthropic::refusal(grievance),
+        Wire::Chat | Wire::Responses => openai_refusal(grievance),
+        Wire::Gemini => gemini::refusal(grievance),
+    }
+}
+
+/// A refusal in the middle of an answer: an event of the stream, or the whole body.
+pub(super) fn refusal_inside(asked: &Asked) -> Vec<u8> {
+    let body = refusal(asked.wire, Grievance::Status(529));
+    let text = match (asked.streaming, asked.wire) {
+        (false, _) => body.to_string(),
+        (true, Wire::Anthropic) => event("error", &body),
+        (true, Wire::Responses) => responses::failed(&body),
+        (true, Wire::Chat | Wire::Gemini) => data(&body),
+    };
+    text.into_bytes()
+}
+
+fn openai_refusal(grievance: Grievance) -> Value {
+    let (kind, code, message) = match grievance {
+        Grievance::Overflow => (
+            "invalid_request_error",
+            json!("context_length_exceeded"),
+            "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        ),
+        Grievance::Filter | Grievance::Blocked => (
+            "invalid_request_error",
+            json!("content_policy_violation"),
+            "Your request was rejected as a result of our safety system.",
+        ),
+        Grievance::Status(401 | 403) => (
+            "invalid_request_error",
+            json!("invalid_api_key"),
+            "Incorrect API key provided.",
+        ),
+        Grievance::Status(429) => (
+            "requests",
+            json!("rate_limit_exceeded"),
+            "Rate limit reached for requests.",
+        ),
+        Grievance::Status(500..) => (
+            "server_error",
+            Value::Null,
+            "The server had an error while processing your request. Sorry about that!",
+        ),
+        Grievance::Status(_) => (
+            "invalid_request_error",
+            Value::Null,
+            "We could not parse your request.",
+        ),
+    };
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+}
+
+/// An event with a name.
+fn event(name: &str, value: &Value) -> String {
+    format!("event: {name}\ndata: {value}\n\n")
+}
+
+/// An event without one.
+fn data(value: &Value) -> String {
+    format!("data: {value}\n\n")
+}

@@ -1,0 +1,424 @@
+//! What a refusal means, and so what may help. Decided here once, never by reading texts later.
+//!
+//! A vendor says it by a status, by a code of its own, or only in words. [`Told`] gathers what it
+//! said; the tables below give the words their meaning; the status decides what they leave open.
+
+use serde_json::Value;
+use sortie_core::{Fault, ModelError};
+
+use crate::{Dialect, bounds};
+
+/// A refusal, as it came.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusal<'a> {
+    /// The HTTP status.
+    pub status: u16,
+    /// The header `retry-after`.
+    pub retry_after: Option<&'a str>,
+    /// The header `retry-after-ms`.
+    pub retry_after_ms: Option<&'a str>,
+    /// The body, or its beginning.
+    pub body: &'a [u8],
+}
+
+/// What a refusal means. The message is the vendor's own, in one line, and what to do next.
+pub fn classify(dialect: &Dialect, refusal: &Refusal<'_>) -> ModelError {
+    let body = &refusal.body[..refusal.body.len().min(bounds::ERROR_BODY_BYTES)];
+    let told = match serde_json::from_slice(body) {
+        Ok(value) => Told::from_json(&value),
+        Err(_) => Told::from_text(&String::from_utf8_lossy(body)),
+    };
+    let wait_ms = header_wait_ms(refusal).or(told.wait_ms);
+    judge(dialect, refusal.status, &told, wait_ms)
+}
+
+/// Fails if what came with a good status is a refusal after all.
+pub(crate) fn check(dialect: &Dialect, value: &Value, is_error: bool) -> Result<(), ModelError> {
+    let is_refusal = is_error
+        || is_something(&value["error"])
+        || value["type"] == "error"
+        || value["object"] == "error";
+    if is_refusal {
+        return Err(refused(dialect, value));
+    }
+    Ok(())
+}
+
+/// What a refusal inside an answer means.
+pub(crate) fn refused(dialect: &Dialect, value: &Value) -> ModelError {
+    let told = Told::from_json(value);
+    let wait_ms = told.wait_ms;
+    judge(dialect, told.status.unwrap_or(200), &told, wait_ms)
+}
+
+/// What a vendor said, whatever shape it said it in.
+#[derive(Debug, Default)]
+struct Told {
+    /// Its sentence.
+    message: String,
+    /// Its codes and the sentence in lower case: what the tables are compared with.
+    codes: Vec<String>,
+    words: String,
+    /// A status inside the body.
+    status: Option<u16>,
+    /// When to come back, if the body says so.
+    wait_ms: Option<u64>,
+}
+
+/// Codes that mean one thing wherever they appear. Compared whole.
+const CODES: [(&str, Meaning); 37] = [
+    ("insufficient_quota", Meaning::Empty),
+    ("exceeded_current_quota_error", Meaning::Empty),
+    ("billing_error", Meaning::Empty),
+    ("billing_not_active", Meaning::Empty),
+    ("arrearage", Meaning::Empty),
+    ("1113", Meaning::Empty),
+    ("authentication_error", Meaning::Key),
+    ("invalid_authentication_error", Meaning::Key),
+    ("invalid_api_key", Meaning::Key),
+    ("api_key_invalid", Meaning::Key),
+    ("permission_error", Meaning::Key),
+    ("permission_denied", Meaning::Key),
+    ("unauthenticated", Meaning::Key),
+    ("context_length_exceeded", Meaning::Context),
+    ("request_too_large", Meaning::Context),
+    ("exceed_context_size_error", Meaning::Context),
+    ("1261", Meaning::Context),
+    ("content_filter", Meaning::Filter),
+    ("content_policy_violation", Meaning::Filter),
+    ("responsibleaipolicyviolation", Meaning::Filter),
+    ("data_inspection_failed", Meaning::Filter),
+    ("datainspectionfailed", Meaning::Filter),
+    ("invalid_prompt", Meaning::Filter),
+    ("1301", Meaning::Filter),
+    ("rate_limit_error", Meaning::Rate),
+    ("rate_limit_exceeded", Meaning::Rate),
+    ("rate_limit_reached_error", Meaning::Rate),
+    ("resource_exhausted", Meaning::Rate),
+    ("1302", Meaning::Rate),
+    ("1303", Meaning::Rate),
+    ("1305", Meaning::Rate),
+    ("overloaded_error", Meaning::Server),
+    ("engine_overloaded_error", Meaning::Server),
+    ("server_error", Meaning::Server),
+    ("unavailable", Meaning::Server),
+    ("model_not_found", Meaning::Model),
+    ("not_found_error", Meaning::Model),
+];
+
+/// Words of vendors whose codes do not tell, in lower case.
+const WORDS: [(&str, Meaning); 26] = [
+    ("credit balance is too low", Meaning::Empty),
+    ("insufficient balance", Meaning::Empty),
+    ("insufficient credits", Meaning::Empty),
+    ("insufficient account balance", Meaning::Empty),
+    ("api key not valid", Meaning::Key),
+    ("incorrect api key", Meaning::Key),
+    ("prompt is too long", Meaning::Context),
+    ("maximum context length", Meaning::Context),
+    ("context length exceeded", Meaning::Context),
+    ("context_length_exceeded", Meaning::Context),
+    ("exceeds the available context size", Meaning::Context),
+    ("exceeds the context window", Meaning::Context),
+    ("exceed context limit", Meaning::Context),
+    ("exceeds the maximum number of tokens", Meaning::Context),
+    ("input token count", Meaning::Context),
+    ("input length exceeds", Meaning::Context),
+    ("range of input length should be", Meaning::Context),
+    ("exceeded model token limit", Meaning::Context),
+    ("maximum prompt length", Meaning::Context),
+    ("too large for model with", Meaning::Context),
+    ("please reduce the length", Meaning::Context),
+    ("request too large", Meaning::Context),
+    ("content management policy", Meaning::Filter),
+    ("flagged by moderation", Meaning::Filter),
+    ("input was flagged", Meaning::Filter),
+    ("content exists risk", Meaning::Filter),
+];
+
+/// What a code or a word means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meaning {
+    /// The account is empty.
+    Empty,
+    /// The key is not good.
+    Key,
+    /// The history is too long.
+    Context,
+    /// The filter refused.
+    Filter,
+    /// Fewer questions, please.
+    Rate,
+    /// The servers are in trouble.
+    Server,
+    /// There is no such model.
+    Model,
+    /// The question is not understood.
+    Question,
+}
+
+fn judge(dialect: &Dialect, status: u16, told: &Told, wait_ms: Option<u64>) -> ModelError {
+    let meaning = meaning(status, told);
+    let (fault, advice) = match meaning {
+        Meaning::Empty => (
+            Fault::Auth,
+            "top up the account of this provider, or choose another model",
+        ),
+        Meaning::Key => (
+            Fault::Auth,
+            "set a key of this provider that may use this model",
+        ),
+        Meaning::Context => (
+            Fault::ContextOverflow,
+            "the history is longer than this model can read",
+        ),
+        Meaning::Filter => (
+            Fault::ContentFilter,
+            "the provider's filter refused it; say it in other words or choose another model",
+        ),
+        Meaning::Rate => (
+            Fault::RateLimited {
+                retry_after_ms: wait_ms,
+            },
+            "the provider wants fewer questions",
+        ),
+        Meaning::Server => (Fault::Transient, "asking again may help"),
+        Meaning::Model => (
+            Fault::BadRequest,
+            "no such model or address; check the model's name and the base URL",
+        ),
+        Meaning::Question => (
+            Fault::BadRequest,
+            "the provider does not take this request; check the model's settings",
+        ),
+    };
+    ModelError::new(fault, sentence(dialect, status, &told.message, advice))
+}
+
+fn meaning(status: u16, told: &Told) -> Meaning {
+    let by_code = CODES
+        .iter()
+        .find(|(code, _)| told.codes.iter().any(|told| told == code));
+    let by_words = WORDS.iter().find(|(words, _)| told.words.contains(words));
+    match (by_code, by_words) {
+        // Words about the length, the filter or the account are more exact than a general code.
+        (_, Some((_, meaning))) => *meaning,
+        (Some((_, meaning)), None) => *meaning,
+        (None, None) => by_status(status),
+    }
+}
+
+fn by_status(status: u16) -> Meaning {
+    match status {
+        401 | 403 => Meaning::Key,
+        402 => Meaning::Empty,
+        404 => Meaning::Model,
+        413 => Meaning::Context,
+        429 => Meaning::Rate,
+        // A refusal inside a good answer that gives no reason: the servers broke off.
+        0..400 | 408 | 409 | 425 | 500.. => Meaning::Server,
+        400..500 => Meaning::Question,
+    }
+}
+
+fn sentence(dialect: &Dialect, status: u16, message: &str, advice: &str) -> String {
+    let who = match dialect.vendor.as_str() {
+        "" => "the provider",
+        vendor => vendor,
+    };
+    let message = match one_line(message) {
+        message if message.is_empty() => format!("no reason given, status {status}"),
+        message => message,
+    };
+    let room =
+        bounds::MESSAGE_CHARS.saturating_sub(who.chars().count() + advice.chars().count() + 5);
+    let message = shortened(message.trim_end_matches(['.', ' ']), room);
+    format!("{who}: {message} ({advice})")
+}
+
+impl Told {
+    fn from_json(value: &Value) -> Self {
+        // Gemini wraps its refusals in a list when it was asked for a stream.
+        let value = match value {
+            Value::Array(items) => items.first().unwrap_or(value),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Object(_) => value,
+        };
+        let inner = match &value["error"] {
+            Value::Object(_) => &value["error"],
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_) => value,
+        };
+        let message = message_of(inner)
+            .or_else(|| message_of(value))
+            .unwrap_or_default();
+        let mut codes = codes_of(inner);
+        codes.extend(codes_of(value));
+        codes.extend(inner["innererror"]["code"].as_str().map(str::to_lowercase));
+        codes.extend(
+            details(inner).filter_map(|detail| Some(detail["reason"].as_str()?.to_lowercase())),
+        );
+        Self {
+            words: message.to_lowercase(),
+            status: codes.iter().find_map(|code| status_of(code)),
+            wait_ms: details(inner)
+                .find_map(|detail| duration_ms(detail["retryDelay"].as_str()?))
+                .or_else(|| wait_in_words(&message)),
+            message,
+            codes,
+        }
+    }
+
+    fn from_text(text: &str) -> Self {
+        let text = text.trim();
+        let message = match text.starts_with('<') {
+            true => "a web page instead of a reason",
+            false => text,
+        };
+        Self {
+            words: text.to_lowercase(),
+            wait_ms: wait_in_words(text),
+            message: message.to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+fn is_something(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Bool(true) | Value::Number(_) | Value::Array(_) | Value::Object(_) => true,
+    }
+}
+
+/// The sentence: providers behind a router say the real reason in `metadata.raw`.
+fn message_of(value: &Value) -> Option<String> {
+    let raw = value["metadata"]["raw"].as_str().unwrap_or_default();
+    let plain = ["message", "msg", "detail", "error", "error_msg"]
+        .iter()
+        .find_map(|key| value[*key].as_str())
+        .or_else(|| value["detail"][0]["msg"].as_str())?;
+    let joined = match raw {
+        "" => plain.to_owned(),
+        raw => format!("{plain}: {raw}"),
+    };
+    Some(joined)
+}
+
+fn codes_of(value: &Value) -> Vec<String> {
+    ["code", "type", "status", "statusCode"]
+        .iter()
+        .filter_map(|key| match &value[*key] {
+            Value::String(text) => Some(text.to_lowercase()),
+            Value::Number(number) => Some(number.to_string()),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+        })
+        .collect()
+}
+
+fn status_of(code: &str) -> Option<u16> {
+    let status = match code {
+        "overloaded_error" => 529,
+        "api_error" | "internal" => 500,
+        "invalid_request_error" | "invalid_argument" | "failed_precondition" => 400,
+        code => code.parse().ok()?,
+    };
+    (400..600).contains(&status).then_some(status)
+}
+
+fn details(value: &Value) -> impl Iterator<Item = &Value> {
+    value["details"].as_array().into_iter().flatten()
+}
+
+fn header_wait_ms(refusal: &Refusal<'_>) -> Option<u64> {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let exact = refusal.retry_after_ms.and_then(number).and_then(whole_ms);
+    // A date is not understood: it would need a clock, and no vendor sends one.
+    exact.or_else(|| whole_ms(refusal.retry_after.and_then(number)? * 1000.0))
+}
+
+/// `Please try again in 1.2s`, `retry after 13 seconds`, `retry in 6m0s`.
+fn wait_in_words(message: &str) -> Option<u64> {
+    let message = message.to_ascii_lowercase();
+    ["try again in ", "retry in ", "retry after "]
+        .iter()
+        .find_map(|words| duration_ms(message.split_once(words)?.1))
+}
+
+/// Reads `1m30.5s`, `350ms`, `13 seconds` from the beginning of a text.
+fn duration_ms(text: &str) -> Option<u64> {
+    let mut rest = text.trim_start();
+    let mut total = None;
+    while let Some(end) = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.') {
+        let Ok(number) = rest[..end].parse::<f64>() else {
+            break;
+        };
+        let tail = rest[end..].trim_start();
+        let unit_end = tail
+            .find(|letter: char| !letter.is_ascii_alphabetic())
+            .unwrap_or(tail.len());
+        let Some(factor) = unit_ms(&tail[..unit_end]) else {
+            break;
+        };
+        total = Some(total.unwrap_or(0.0) + number * factor);
+        rest = &tail[unit_end..];
+    }
+    whole_ms(total?)
+}
+
+fn unit_ms(unit: &str) -> Option<f64> {
+    match unit {
+        "ms" | "milliseconds" => Some(1.0),
+        "s" | "sec" | "second" | "seconds" => Some(1000.0),
+        "m" | "min" | "minute" | "minutes" => Some(60_000.0),
+        "h" | "hour" | "hours" => Some(3_600_000.0),
+        _ => None,
+    }
+}
+
+/// Milliseconds, rounded up; a negative or endless wait is none.
+fn whole_ms(ms: f64) -> Option<u64> {
+    /// A day: whatever says more is broken.
+    const MOST_MS: f64 = 86_400_000.0;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to be between 0 and a day"
+    )]
+    (0.0..=MOST_MS).contains(&ms).then(|| ms.ceil() as u64)
+}
+
+/// The text in one line, without what looks like a key: some vendors repeat the one they refuse.
+fn one_line(text: &str) -> String {
+    text.split(|letter: char| letter.is_whitespace() || letter.is_control())
+        .filter(|word| !word.is_empty())
+        .map(|word| if is_key(word) { "[key]" } else { word })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn is_key(word: &str) -> bool {
+    /// Shorter words are no keys.
+    const KEY_CHARS: usize = 12;
+    let word = word.trim_start_matches(['"', '\'', '(', ':', '=', '`']);
+    let known = ["sk-", "sk_", "gsk_", "xai-", "AIza", "Bearer", "key-"]
+        .iter()
+        .any(|prefix| word.starts_with(prefix));
+    known && word.chars().count() >= KEY_CHARS
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
+    short.push('…');
+    short
+}

@@ -1,0 +1,227 @@
+//! Reads answers, in pieces or whole.
+
+use std::fmt;
+
+use serde_json::Value;
+use sortie_core::{DeltaSink, ModelAnswer, ModelError, NoDeltas};
+
+use crate::draft::{CUT_OFF, Draft};
+use crate::sse::{Event, Rest, Sse, too_long};
+use crate::{Dialect, Format, anthropic, bounds, chat, classify, gemini, responses};
+
+/// Whether a stream goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// More may come.
+    More,
+    /// The server said that it is done.
+    Done,
+}
+
+/// Reads one streamed answer.
+pub struct Decoder {
+    dialect: Dialect,
+    sse: Sse,
+    stream: Stream,
+    draft: Draft,
+    shown: bool,
+    flow: Flow,
+    failed: Option<ModelError>,
+}
+
+/// What each format remembers between two events.
+enum Stream {
+    Anthropic(anthropic::Stream),
+    Chat(chat::Stream),
+    Responses(responses::Stream),
+    Gemini(gemini::Stream),
+}
+
+impl Decoder {
+    /// A reader at the beginning of a stream.
+    pub fn new(dialect: &Dialect) -> Self {
+        Self {
+            dialect: dialect.clone(),
+            sse: Sse::default(),
+            stream: Stream::new(dialect),
+            draft: Draft::default(),
+            shown: false,
+            flow: Flow::More,
+            failed: None,
+        }
+    }
+
+    /// Takes the next bytes, cut anywhere. What follows the end of the answer is ignored, and a
+    /// stream that failed stays failed.
+    pub fn bytes(&mut self, chunk: &[u8], deltas: &dyn DeltaSink) -> Result<Flow, ModelError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let outcome = self.read(chunk, deltas);
+        outcome.map_err(|error| self.fail(error))
+    }
+
+    /// The answer, once the stream has ended. A stream that was cut off is an error, never a short
+    /// answer.
+    pub fn end(self) -> Result<ModelAnswer, ModelError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let shown = self.shown;
+        self.rest().map_err(|error| ModelError { shown, ..error })
+    }
+
+    /// Whether text was handed to the sink.
+    pub fn shown(&self) -> bool {
+        self.shown
+    }
+
+    fn read(&mut self, chunk: &[u8], deltas: &dyn DeltaSink) -> Result<Flow, ModelError> {
+        let mut rest = chunk;
+        while self.flow == Flow::More {
+            let Some(event) = self.sse.next(&mut rest)? else {
+                break;
+            };
+            self.flow = self.event(&event)?;
+            self.show(deltas);
+        }
+        Ok(self.flow)
+    }
+
+    fn event(&mut self, event: &Event) -> Result<Flow, ModelError> {
+        let data = event.data.trim();
+        if data.is_empty() {
+            return Ok(Flow::More);
+        }
+        if data == "[DONE]" {
+            return Ok(self.stream.done(&mut self.draft));
+        }
+        let value: Value = serde_json::from_str(data).map_err(|_| not_json(data))?;
+        classify::check(&self.dialect, &value, event.is_error)?;
+        self.stream.event(value, &mut self.draft)
+    }
+
+    fn show(&mut self, deltas: &dyn DeltaSink) {
+        if !self.draft.fresh.is_empty() {
+            self.shown = true;
+            deltas.text(&self.draft.fresh);
+            self.draft.fresh.clear();
+        }
+    }
+
+    fn rest(mut self) -> Result<ModelAnswer, ModelError> {
+        let event = match std::mem::take(&mut self.sse).finish() {
+            Ok(Rest::Document(body)) => return decode_whole(&self.dialect, &body, &NoDeltas),
+            Ok(Rest::Event(event)) => event,
+            // Half a character, or too much, behind an answer that is complete.
+            Err(_) if self.draft.stop.is_some() => None,
+            Err(error) => return Err(error),
+        };
+        if let Some(event) = event.filter(|_| self.flow == Flow::More)
+            && let Err(error) = self.event(&event)
+            && self.draft.stop.is_none()
+        {
+            return Err(error);
+        }
+        self.draft.finish()
+    }
+
+    fn fail(&mut self, error: ModelError) -> ModelError {
+        let error = ModelError {
+            shown: self.shown,
+            ..error
+        };
+        self.failed = Some(error.clone());
+        error
+    }
+}
+
+impl fmt::Debug for Decoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decoder")
+            .field("format", &self.dialect.format)
+            .field("shown", &self.shown)
+            .field("flow", &self.flow)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    fn new(dialect: &Dialect) -> Self {
+        let origin = dialect.origin();
+        match dialect.format {
+            Format::Anthropic => Self::Anthropic(anthropic::Stream::new(origin)),
+            Format::Chat => Self::Chat(chat::Stream::new(origin)),
+            Format::Responses => Self::Responses(responses::Stream::new(dialect)),
+            Format::Gemini => Self::Gemini(gemini::Stream::new(origin)),
+        }
+    }
+
+    fn event(&mut self, value: Value, draft: &mut Draft) -> Result<Flow, ModelError> {
+        match self {
+            Self::Anthropic(stream) => stream.event(&value, draft),
+            Self::Chat(stream) => stream.event(value, draft),
+            Self::Responses(stream) => stream.event(value, draft),
+            Self::Gemini(stream) => stream.event(value, draft),
+        }
+    }
+
+    fn whole(&mut self, value: Value, draft: &mut Draft) -> Result<(), ModelError> {
+        match self {
+            Self::Anthropic(stream) => stream.whole(&value, draft),
+            Self::Chat(stream) => stream.whole(value, draft),
+            Self::Responses(stream) => stream.whole(value, draft),
+            Self::Gemini(stream) => stream.event(value, draft).map(drop),
+        }
+    }
+
+    /// What the word `[DONE]` means: only Chat ends by it.
+    fn done(&self, draft: &mut Draft) -> Flow {
+        match self {
+            Self::Chat(_) => {
+                chat::done(draft);
+                Flow::Done
+            }
+            Self::Anthropic(_) | Self::Responses(_) | Self::Gemini(_) => Flow::More,
+        }
+    }
+}
+
+/// Reads an answer that came whole.
+pub fn decode_whole(
+    dialect: &Dialect,
+    body: &[u8],
+    deltas: &dyn DeltaSink,
+) -> Result<ModelAnswer, ModelError> {
+    if body.len() > bounds::STREAM_BYTES {
+        return Err(too_long("the answer", bounds::STREAM_BYTES));
+    }
+    let value: Value =
+        serde_json::from_slice(body).map_err(|_| not_json(&String::from_utf8_lossy(body)))?;
+    classify::check(dialect, &value, false)?;
+    let mut draft = Draft::default();
+    Stream::new(dialect).whole(value, &mut draft)?;
+    let fresh = std::mem::take(&mut draft.fresh);
+    let answer = draft.finish()?;
+    // Shown only once it is known to be an answer: nothing that was read becomes void.
+    if !fresh.is_empty() {
+        deltas.text(&fresh);
+    }
+    Ok(answer)
+}
+
+/// What to say about an answer that is not JSON.
+fn not_json(text: &str) -> ModelError {
+    let text = text.trim_start();
+    let message = if text.starts_with('<') {
+        "the server answered with a web page instead of a model's answer; check the base URL and \
+         any proxy on the way"
+    } else if text.starts_with(['{', '[']) {
+        CUT_OFF
+    } else if text.is_empty() {
+        "the server answered with nothing; asking again may help"
+    } else {
+        "the server sent something that is not JSON; check the base URL"
+    };
+    ModelError::retryable(message)
+}

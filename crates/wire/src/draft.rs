@@ -1,0 +1,261 @@
+//! An answer while it arrives.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+use sortie_core::{AnswerPart, Arguments, ModelAnswer, ModelError, StopReason, Usage};
+
+use crate::bounds;
+use crate::sse::too_long;
+
+/// What a stream that ended too early is told as.
+pub(crate) const CUT_OFF: &str =
+    "the answer was cut off before it was complete; asking again may help";
+const CUT_ARGUMENTS: &str = "the answer reached its limit of tokens in the middle of this call, \
+    and nothing ran; call again with shorter arguments";
+
+/// An answer while it arrives.
+#[derive(Debug, Default)]
+pub(crate) struct Draft {
+    pieces: Vec<Piece>,
+    text_bytes: usize,
+    calls: usize,
+    /// Text that nobody has been shown yet.
+    pub(crate) fresh: String,
+    /// What it cost so far.
+    pub(crate) usage: Usage,
+    /// The model, as the server names it.
+    pub(crate) model: String,
+    /// Why it stopped; none while it goes on.
+    pub(crate) stop: Option<StopReason>,
+}
+
+/// A part while it arrives.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    Text(String),
+    Reasoning { text: String, native: Option<Value> },
+    Call(CallDraft),
+}
+
+/// A call while it arrives.
+#[derive(Debug, Default)]
+pub(crate) struct CallDraft {
+    pub(crate) id: Option<String>,
+    pub(crate) name: String,
+    /// The arguments as text.
+    pub(crate) raw: String,
+    /// The arguments, where the wire has them as a value; text beats them.
+    pub(crate) value: Option<Value>,
+}
+
+impl Draft {
+    /// Adds a part; returns its place.
+    pub(crate) fn push(&mut self, piece: Piece) -> Result<usize, ModelError> {
+        if self.pieces.len() >= bounds::PARTS {
+            return Err(too_many("parts", bounds::PARTS));
+        }
+        match &piece {
+            Piece::Text(text) => {
+                self.count_text(text.len())?;
+                self.fresh.push_str(text);
+            }
+            Piece::Reasoning { text, native: _ } => self.count_text(text.len())?,
+            Piece::Call(call) => self.count_call(call)?,
+        }
+        self.pieces.push(piece);
+        Ok(self.pieces.len() - 1)
+    }
+
+    /// Adds to the text at the end, or begins one.
+    pub(crate) fn say(&mut self, delta: &str) -> Result<(), ModelError> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        if !matches!(self.pieces.last(), Some(Piece::Text(_))) {
+            self.push(Piece::Text(String::new()))?;
+        }
+        self.extend_text(self.pieces.len() - 1, delta)
+    }
+
+    /// The place of the reasoning at the end, if its item is of this kind.
+    pub(crate) fn last_reasoning(&self, is_kind: impl Fn(&Value) -> bool) -> Option<usize> {
+        match self.pieces.last()? {
+            Piece::Reasoning { text: _, native } => {
+                let native = native.as_ref().unwrap_or(&Value::Null);
+                is_kind(native).then(|| self.pieces.len() - 1)
+            }
+            Piece::Text(_) | Piece::Call(_) => None,
+        }
+    }
+
+    /// Adds to the text or reasoning at a place; anything else there stays as it is.
+    pub(crate) fn extend_text(&mut self, at: usize, delta: &str) -> Result<(), ModelError> {
+        self.count_text(delta.len())?;
+        match self.pieces.get_mut(at) {
+            Some(Piece::Text(text)) => {
+                text.push_str(delta);
+                self.fresh.push_str(delta);
+            }
+            Some(Piece::Reasoning { text, native: _ }) => text.push_str(delta),
+            Some(Piece::Call(_)) | None => {}
+        }
+        Ok(())
+    }
+
+    /// Adds to the arguments of the call at a place.
+    pub(crate) fn extend_arguments(&mut self, at: usize, delta: &str) -> Result<(), ModelError> {
+        let Some(call) = self.call(at) else {
+            return Ok(());
+        };
+        if call.raw.len() + delta.len() > bounds::ARGUMENT_BYTES {
+            return Err(too_long("a call's arguments", bounds::ARGUMENT_BYTES));
+        }
+        call.raw.push_str(delta);
+        Ok(())
+    }
+
+    /// The call at a place.
+    pub(crate) fn call(&mut self, at: usize) -> Option<&mut CallDraft> {
+        match self.pieces.get_mut(at) {
+            Some(Piece::Call(call)) => Some(call),
+            Some(Piece::Text(_) | Piece::Reasoning { .. }) | None => None,
+        }
+    }
+
+    /// The vendor's own item of the reasoning at a place.
+    pub(crate) fn native(&mut self, at: usize) -> Option<&mut Option<Value>> {
+        match self.pieces.get_mut(at) {
+            Some(Piece::Reasoning { text: _, native }) => Some(native),
+            Some(Piece::Text(_) | Piece::Call(_)) | None => None,
+        }
+    }
+
+    /// Whether nothing has come yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The answer. Without a reason to stop it was cut off.
+    pub(crate) fn finish(self) -> Result<ModelAnswer, ModelError> {
+        let stop = self.stop.ok_or_else(|| ModelError::retryable(CUT_OFF))?;
+        let is_cut = matches!(stop, StopReason::MaxTokens);
+        let last = self.pieces.len().saturating_sub(1);
+        let mut ids = HashSet::new();
+        let mut parts = Vec::with_capacity(self.pieces.len());
+        for (at, piece) in self.pieces.into_iter().enumerate() {
+            parts.extend(piece.finish(is_cut && at == last, &mut ids));
+        }
+        Ok(ModelAnswer {
+            stop: agreed(stop, &parts),
+            parts,
+            usage: self.usage,
+            model: self.model,
+            held_ms: 0,
+        })
+    }
+
+    fn count_text(&mut self, bytes: usize) -> Result<(), ModelError> {
+        self.text_bytes = self.text_bytes.saturating_add(bytes);
+        if self.text_bytes > bounds::TEXT_BYTES {
+            return Err(too_long("the answer's text", bounds::TEXT_BYTES));
+        }
+        Ok(())
+    }
+
+    fn count_call(&mut self, call: &CallDraft) -> Result<(), ModelError> {
+        self.calls += 1;
+        if self.calls > bounds::CALLS {
+            return Err(too_many("calls", bounds::CALLS));
+        }
+        let value_bytes = call
+            .value
+            .as_ref()
+            .map_or(0, |value| value.to_string().len());
+        if call.raw.len().max(value_bytes) > bounds::ARGUMENT_BYTES {
+            return Err(too_long("a call's arguments", bounds::ARGUMENT_BYTES));
+        }
+        Ok(())
+    }
+}
+
+impl Piece {
+    fn finish(self, is_cut: bool, ids: &mut HashSet<String>) -> Option<AnswerPart> {
+        match self {
+            Self::Text(text) => (!text.is_empty()).then_some(AnswerPart::Text(text)),
+            Self::Reasoning { text, native } => (!text.is_empty() || native.is_some())
+                .then_some(AnswerPart::Reasoning { text, native }),
+            Self::Call(call) => Some(AnswerPart::Call {
+                provider_id: call
+                    .id
+                    .filter(|id| !id.is_empty())
+                    .map(|id| unique(id, ids)),
+                name: call.name,
+                arguments: understand(call.raw, call.value, is_cut),
+            }),
+        }
+    }
+}
+
+/// The arguments of a call: a JSON object, or kept as they came.
+pub(crate) fn understand(raw: String, value: Option<Value>, is_cut: bool) -> Arguments {
+    if raw.trim().is_empty() {
+        return match value {
+            Some(value) => object_or_malformed(value, None),
+            None if is_cut => malformed(raw, CUT_ARGUMENTS),
+            None => Arguments::Json(Value::Object(Map::new())),
+        };
+    }
+    match serde_json::from_str(&raw) {
+        Ok(value) => object_or_malformed(value, Some(raw)),
+        Err(_) if is_cut => malformed(raw, CUT_ARGUMENTS),
+        Err(error) => malformed(raw, &format!("the arguments are not JSON: {error}")),
+    }
+}
+
+fn object_or_malformed(value: Value, raw: Option<String>) -> Arguments {
+    if value.is_object() {
+        return Arguments::Json(value);
+    }
+    let raw = raw.unwrap_or_else(|| value.to_string());
+    malformed(raw, "the arguments have to be one JSON object")
+}
+
+fn malformed(raw: String, error: &str) -> Arguments {
+    Arguments::Malformed {
+        raw,
+        error: error.to_owned(),
+    }
+}
+
+/// The id, with a number behind it where an earlier call of the answer has it already.
+fn unique(id: String, ids: &mut HashSet<String>) -> String {
+    let chosen = (1..)
+        .map(|count| match count {
+            1 => id.clone(),
+            _ => format!("{id}-{count}"),
+        })
+        .find(|chosen| !ids.contains(chosen))
+        .unwrap_or(id);
+    ids.insert(chosen.clone());
+    chosen
+}
+
+/// The reason to stop, made to agree with what was said: servers differ in whether an answer with
+/// calls ends in its own way.
+fn agreed(stop: StopReason, parts: &[AnswerPart]) -> StopReason {
+    let calls = parts
+        .iter()
+        .any(|part| matches!(part, AnswerPart::Call { .. }));
+    match stop {
+        StopReason::EndTurn | StopReason::ToolUse if calls => StopReason::ToolUse,
+        StopReason::EndTurn | StopReason::ToolUse => StopReason::EndTurn,
+        StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter => stop,
+    }
+}
+
+fn too_many(what: &str, most: usize) -> ModelError {
+    ModelError::retryable(format!(
+        "the answer has more than {most} {what}, the most that are read; asking again may help"
+    ))
+}

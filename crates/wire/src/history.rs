@@ -1,0 +1,416 @@
+//! What all formats need of a turn: the history made fit to send, thinking levels, limits.
+//!
+//! A history may come from another model. Reasoning of others is left out; ids and names of calls
+//! are made such that every server takes them and stay the same from turn to turn, as each depends
+//! only on what stands before it.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use sortie_core::{
+    Arguments, Block, CallId, ImageRef, Message, ModelError, ModelRequest, ResultStatus, ToolCall,
+    ToolResult, hex,
+};
+
+use crate::dialect::{Dialect, Format, SchemaSupport, ToolIds};
+
+/// The longest id of a call that OpenAI's Chat takes; others take 64.
+const CHAT_ID_CHARS: usize = 40;
+const ID_CHARS: usize = 64;
+/// The longest name of a tool that all take.
+const NAME_CHARS: usize = 64;
+/// What the model is shown of arguments that were no JSON.
+const MALFORMED_CHARS: usize = 2000;
+const NOTHING: &str = "(no output)";
+const EMPTY: &str = "(empty message)";
+const MISSING_NAME: &str = "unnamed";
+
+/// One message, fit to send.
+#[derive(Debug)]
+pub(crate) enum Entry<'a> {
+    /// In the user's role.
+    Said(&'a str),
+    /// In the model's role; never empty.
+    Answered(Vec<Part<'a>>),
+    /// The results of the calls before.
+    Results(Vec<Outcome<'a>>),
+}
+
+/// A part of what the model said.
+#[derive(Debug)]
+pub(crate) enum Part<'a> {
+    /// Words; never blank.
+    Text(&'a str),
+    /// Reasoning of the same vendor.
+    Reasoning { text: &'a str, native: &'a Value },
+    /// A call.
+    Call(CallOut<'a>),
+}
+
+/// A call as it is sent.
+#[derive(Debug)]
+pub(crate) struct CallOut<'a> {
+    pub(crate) id: Cow<'a, str>,
+    /// Whether the id is the vendor's own.
+    pub(crate) has_vendor_id: bool,
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) arguments: ObjectOf<'a>,
+}
+
+/// A result as it is sent.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a> {
+    pub(crate) id: Cow<'a, str>,
+    pub(crate) has_vendor_id: bool,
+    pub(crate) name: Cow<'a, str>,
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) failed: bool,
+    pub(crate) pictures: Vec<Picture<'a>>,
+}
+
+/// A picture to send.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Picture<'a> {
+    pub(crate) media_type: &'a str,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// The history, fit to send.
+pub(crate) fn entries<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Vec<Entry<'a>> {
+    let mut digest = Digester {
+        dialect,
+        request,
+        origin: dialect.origin(),
+        used: HashSet::new(),
+        names: HashMap::new(),
+    };
+    request
+        .messages
+        .iter()
+        .filter_map(|message| digest.entry(message))
+        .collect()
+}
+
+struct Digester<'a, 'd> {
+    dialect: &'d Dialect,
+    request: &'a ModelRequest,
+    origin: String,
+    used: HashSet<Cow<'a, str>>,
+    /// The id and name under which the latest call of an id was sent: ids repeat where one history
+    /// continues another.
+    names: HashMap<&'a CallId, (Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl<'a> Digester<'a, '_> {
+    fn entry(&mut self, message: &'a Message) -> Option<Entry<'a>> {
+        match message {
+            Message::User { text } | Message::Notice { text } => {
+                Some(Entry::Said(if is_blank(text) { EMPTY } else { text }))
+            }
+            Message::Assistant { blocks } => self.answered(blocks).map(Entry::Answered),
+            Message::Tools { results } => Some(Entry::Results(
+                results.iter().map(|result| self.outcome(result)).collect(),
+            )),
+        }
+    }
+
+    fn answered(&mut self, blocks: &'a [Block]) -> Option<Vec<Part<'a>>> {
+        let mut parts: Vec<Part<'a>> = blocks.iter().filter_map(|block| self.part(block)).collect();
+        let is_spoken = |part: &Part<'_>| match part {
+            Part::Text(_) | Part::Call(_) => true,
+            Part::Reasoning { .. } => false,
+        };
+        let last = parts.iter().rposition(is_spoken)?;
+        match self.dialect.format {
+            // Both refuse reasoning that nothing follows.
+            Format::Anthropic | Format::Responses => parts.truncate(last + 1),
+            Format::Chat | Format::Gemini => {}
+        }
+        Some(parts)
+    }
+
+    fn part(&mut self, block: &'a Block) -> Option<Part<'a>> {
+        match block {
+            Block::Text { text } => (!is_blank(text)).then_some(Part::Text(text)),
+            Block::Reasoning { text, native } => {
+                let native = native.as_ref()?;
+                (native["wire"] == self.origin.as_str()).then_some(Part::Reasoning { text, native })
+            }
+            Block::Call(call) => Some(Part::Call(self.call(call))),
+        }
+    }
+
+    fn call(&mut self, call: &'a ToolCall) -> CallOut<'a> {
+        let id = self.unused(self.fit_id(call.provider_id.as_deref(), &call.id), &call.id);
+        let name = fit_name(&call.name);
+        self.used.insert(id.clone());
+        self.names.insert(&call.id, (id.clone(), name.clone()));
+        CallOut {
+            id,
+            has_vendor_id: call.provider_id.is_some(),
+            name,
+            arguments: ObjectOf(&call.arguments),
+        }
+    }
+
+    fn outcome(&self, result: &'a ToolResult) -> Outcome<'a> {
+        let (id, name) = self.names.get(&result.call).cloned().unwrap_or_else(|| {
+            let id = self.fit_id(result.provider_id.as_deref(), &result.call);
+            (id, Cow::Borrowed(MISSING_NAME))
+        });
+        let pictures: Vec<Picture<'a>> = self.pictures(&result.images);
+        Outcome {
+            id,
+            has_vendor_id: result.provider_id.is_some(),
+            name,
+            text: result_text(result, result.images.len() - pictures.len()),
+            failed: match result.status {
+                ResultStatus::Ok => false,
+                ResultStatus::Error | ResultStatus::Denied | ResultStatus::Interrupted => true,
+            },
+            pictures,
+        }
+    }
+
+    fn pictures(&self, images: &'a [ImageRef]) -> Vec<Picture<'a>> {
+        if !self.dialect.shows_images() {
+            return Vec::new();
+        }
+        let bytes = |image: &'a ImageRef| {
+            Some(Picture {
+                media_type: &image.media_type,
+                bytes: self.request.images.get(&image.blob)?,
+            })
+        };
+        images.iter().filter_map(bytes).collect()
+    }
+
+    fn fit_id(&self, given: Option<&'a str>, call: &'a CallId) -> Cow<'a, str> {
+        let id = given.unwrap_or(call.as_str());
+        let plain = id
+            .chars()
+            .all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
+        let fits = match (self.dialect.tool_ids, self.dialect.format) {
+            (ToolIds::NineAlphanumeric, _) => {
+                id.len() == 9 && id.chars().all(|letter| letter.is_ascii_alphanumeric())
+            }
+            (ToolIds::AsGiven, Format::Chat) => id.len() <= CHAT_ID_CHARS,
+            (ToolIds::AsGiven, Format::Gemini) => true,
+            (ToolIds::AsGiven, Format::Anthropic | Format::Responses) => {
+                plain && id.len() <= ID_CHARS
+            }
+        };
+        if fits && !id.is_empty() {
+            return Cow::Borrowed(id);
+        }
+        Cow::Owned(self.made_id(id))
+    }
+
+    /// The id itself, or another where a call before has it already.
+    fn unused(&self, id: Cow<'a, str>, call: &CallId) -> Cow<'a, str> {
+        let mut candidate = id;
+        let mut count = 0_u32;
+        while self.used.contains(&candidate) {
+            count += 1;
+            candidate = Cow::Owned(self.made_id(&format!("{candidate}/{call}/{count}")));
+        }
+        candidate
+    }
+
+    /// An id that every server of the dialect takes, the same for the same text.
+    fn made_id(&self, text: &str) -> String {
+        let digits = hex(&Sha256::digest(text.as_bytes()));
+        match self.dialect.tool_ids {
+            ToolIds::NineAlphanumeric => digits.chars().take(9).collect(),
+            ToolIds::AsGiven => {
+                let digits: String = digits.chars().take(24).collect();
+                format!("call_{digits}")
+            }
+        }
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.trim().is_empty()
+}
+
+/// The name, in letters that every server takes: a model may have made one up, and a history with
+/// it would be refused for ever.
+fn fit_name(name: &str) -> Cow<'_, str> {
+    if name.is_empty() {
+        return Cow::Borrowed(MISSING_NAME);
+    }
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    if name.len() <= NAME_CHARS && name.chars().all(fits) {
+        return Cow::Borrowed(name);
+    }
+    let plain = |letter| if fits(letter) { letter } else { '_' };
+    Cow::Owned(name.chars().map(plain).take(NAME_CHARS).collect())
+}
+
+fn result_text(result: &ToolResult, left_out: usize) -> Cow<'_, str> {
+    let text = match (result.text.as_str(), result.images.len()) {
+        ("", 0) => NOTHING,
+        (text, _) => text,
+    };
+    if left_out == 0 {
+        return Cow::Borrowed(text);
+    }
+    let note = format!("[{left_out} image(s) left out: this model is not shown images]");
+    match text {
+        "" => Cow::Owned(note),
+        text => Cow::Owned(format!("{text}\n{note}")),
+    }
+}
+
+/// Arguments of a call as a JSON object. What was no object is shown as text in one, since servers
+/// refuse a history with anything else.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObjectOf<'a>(&'a Arguments);
+
+impl Serialize for ObjectOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let raw = match self.0 {
+            Arguments::Json(value) if value.is_object() => return value.serialize(serializer),
+            Arguments::Json(value) => Cow::Owned(value.to_string()),
+            Arguments::Malformed { raw, error: _ } => Cow::Borrowed(raw.as_str()),
+        };
+        let shown: String = raw.chars().take(MALFORMED_CHARS).collect();
+        serializer.collect_map([("malformed", shown)])
+    }
+}
+
+/// Arguments of a call as text that is a JSON object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextOf<'a>(pub(crate) ObjectOf<'a>);
+
+impl Serialize for TextOf<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = serde_json::to_string(&self.0).map_err(serde::ser::Error::custom)?;
+        serializer.serialize_str(&text)
+    }
+}
+
+/// A picture's bytes as base64.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Base64Of<'a>(pub(crate) &'a [u8]);
+
+impl Serialize for Base64Of<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&Base64Display::new(self.0, &STANDARD))
+    }
+}
+
+/// A picture as a `data:` URL.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DataUrl<'a>(pub(crate) Picture<'a>);
+
+impl fmt::Display for DataUrl<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let data = Base64Display::new(self.0.bytes, &STANDARD);
+        write!(f, "data:{};base64,{data}", self.0.media_type)
+    }
+}
+
+impl Serialize for DataUrl<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// How hard to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level<'a> {
+    /// As the model likes.
+    Unset,
+    /// Not at all.
+    Off,
+    /// As much as this word says.
+    Named(&'a str),
+}
+
+impl<'a> Level<'a> {
+    /// The level that a request asks for.
+    pub(crate) fn of(request: &'a ModelRequest) -> Self {
+        match request.options.thinking.as_deref() {
+            None | Some("" | "default") => Self::Unset,
+            Some("off" | "none") => Self::Off,
+            Some(word) => Self::Named(word),
+        }
+    }
+}
+
+/// The tokens for a level: low, medium and high as given, or a number.
+pub(crate) fn thinking_tokens(
+    word: &str,
+    [low, medium, high]: [u64; 3],
+) -> Result<u64, ModelError> {
+    match word {
+        "minimal" | "low" => Ok(low),
+        "medium" => Ok(medium),
+        "high" | "xhigh" | "max" => Ok(high),
+        word => word.parse().map_err(|_| {
+            ModelError::fatal(format!(
+                "thinking level {word:?} is unknown to this model; use off, low, medium, high or a \
+                 number of tokens"
+            ))
+        }),
+    }
+}
+
+/// The most tokens of the answer, if anybody says so.
+pub(crate) fn answer_tokens(dialect: &Dialect, request: &ModelRequest) -> Option<u64> {
+    let asked = request.options.sampling.max_tokens;
+    let tokens = asked.or(dialect.default_max_tokens)?;
+    Some(tokens.min(dialect.output_limit.unwrap_or(u64::MAX)))
+}
+
+/// The temperature, where it may be sent.
+pub(crate) fn temperature(dialect: &Dialect, request: &ModelRequest) -> Option<f64> {
+    request
+        .options
+        .sampling
+        .temperature
+        .filter(|_| dialect.temperature)
+}
+
+/// The schema to bind the answer to, and how far that is possible.
+pub(crate) fn schema<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Bound<'a> {
+    let may = dialect.schema_with_tools || request.tools.is_empty();
+    match (&request.options.schema, dialect.schema) {
+        (Some(schema), SchemaSupport::Native) if may => Bound::Schema(schema),
+        (Some(_), SchemaSupport::Object) if may => Bound::Object,
+        (Some(_) | None, SchemaSupport::Native | SchemaSupport::Object | SchemaSupport::None) => {
+            Bound::Free
+        }
+    }
+}
+
+/// What an answer is bound to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound<'a> {
+    /// Nothing.
+    Free,
+    /// Being a JSON object.
+    Object,
+    /// A schema.
+    Schema(&'a Value),
+}
+
+/// What requests of one agent in one tree share, for servers that route by it.
+pub(crate) fn cache_key(dialect: &Dialect, request: &ModelRequest) -> Option<String> {
+    let text = format!("{}/{}", request.asker.root, request.asker.agent);
+    let key = || {
+        hex(&Sha256::digest(text.as_bytes()))
+            .chars()
+            .take(32)
+            .collect()
+    };
+    dialect.prompt_cache_key.then(key)
+}

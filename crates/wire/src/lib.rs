@@ -1,0 +1,101 @@
+//! How models are spoken to: four wire formats, read and written without I/O.
+//!
+//! A vendor is a [`Dialect`]: a format and what its servers do differently, as data. [`encode`]
+//! turns a turn into the bytes to send, [`Decoder`] the bytes that come back into an answer,
+//! [`classify`] a refusal into a typed error. Every buffer is bounded; nothing is guessed.
+//!
+//! Usage is counted in one way for all: `input_tokens` are all tokens that were read, those from
+//! the cache and those written to it included.
+
+mod anthropic;
+pub mod bounds;
+mod chat;
+mod classify;
+mod decoder;
+mod dialect;
+mod draft;
+mod gemini;
+mod history;
+mod responses;
+mod sse;
+mod steps;
+
+pub use classify::{Refusal, classify};
+pub use decoder::{Decoder, Flow, decode_whole};
+pub use dialect::{
+    Dialect, EmptyContent, Format, MaxTokensField, ReasoningBack, SchemaSupport, SystemRole,
+    Thinking, ToolIds,
+};
+pub use steps::{ToolMode, read_step, without_tools};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use sortie_core::{ModelError, ModelRequest};
+
+/// Whether the answer comes in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In pieces, as server-sent events.
+    Streaming,
+    /// Whole, as one JSON document.
+    Whole,
+}
+
+/// What to send.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoded {
+    /// What follows the base URL, for example `/v1/messages`; may carry a query.
+    pub path: String,
+    /// The JSON body.
+    pub body: Vec<u8>,
+}
+
+/// Turns a turn into what to send. `model` is the vendor's own name of it.
+pub fn encode(
+    dialect: &Dialect,
+    model: &str,
+    request: &ModelRequest,
+    mode: Mode,
+) -> Result<Encoded, ModelError> {
+    let body = match dialect.format {
+        Format::Anthropic => anthropic::body(dialect, model, request, mode),
+        Format::Chat => chat::body(dialect, model, request, mode),
+        Format::Responses => responses::body(dialect, model, request, mode),
+        Format::Gemini => gemini::body(dialect, request),
+    }?;
+    let path = dialect.path(mode).replace("{model}", &escaped(model));
+    Ok(Encoded { path, body })
+}
+
+/// A model's name as a part of a URL.
+fn escaped(model: &str) -> String {
+    model.bytes().fold(String::new(), |mut text, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => text.push(char::from(byte)),
+            b'-' | b'.' | b'_' | b'~' | b'/' | b':' | b'@' => text.push(char::from(byte)),
+            byte => text.push_str(&format!("%{byte:02X}")),
+        }
+        text
+    })
+}
+
+/// The bytes of a body, written straight from what it borrows.
+fn to_bytes(body: &impl Serialize) -> Result<Vec<u8>, ModelError> {
+    serde_json::to_vec(body).map_err(|error| {
+        ModelError::fatal(format!("the request cannot be written as JSON: {error}"))
+    })
+}
+
+/// The hash of what sibling requests share: who the model is and what it may call.
+pub fn prefix_key(request: &ModelRequest) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(request.system.len().to_le_bytes());
+    hash.update(request.system.as_bytes());
+    for tool in request.tools.iter() {
+        for text in [&tool.name, &tool.description, &tool.parameters.to_string()] {
+            hash.update(text.len().to_le_bytes());
+            hash.update(text.as_bytes());
+        }
+    }
+    hash.finalize().into()
+}

@@ -1,0 +1,249 @@
+//! What holds for all requests and all streams.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use serde_json::json;
+use sortie_core::{Message, ModelRequest};
+use sortie_wire::{Decoder, Dialect, Format, decode_whole, prefix_key};
+
+use crate::support::{
+    FORMATS, Heard, assistant, body, call, chunks, request, result, shared, text, tools, user,
+};
+
+const STREAMS: [(Format, &str); 8] = [
+    (
+        Format::Anthropic,
+        include_str!("fixtures/anthropic_tools.sse"),
+    ),
+    (Format::Chat, include_str!("fixtures/openai_chat_tools.sse")),
+    (
+        Format::Responses,
+        include_str!("fixtures/responses_tools.sse"),
+    ),
+    (Format::Gemini, include_str!("fixtures/gemini_tools.sse")),
+    (
+        Format::Chat,
+        include_str!("fixtures/deepseek_reasoning.sse"),
+    ),
+    (
+        Format::Chat,
+        include_str!("fixtures/openrouter_details.sse"),
+    ),
+    (Format::Chat, include_str!("fixtures/ollama_same_index.sse")),
+    (Format::Chat, include_str!("fixtures/kimi_usage.sse")),
+];
+
+/// Some turn of a conversation: a user's message, a call with its result, a notice, an answer.
+fn turn(index: usize, kind: u8, words: &str) -> Vec<Message> {
+    let id = format!("{index}-0");
+    match kind % 4 {
+        0 => vec![user(words)],
+        1 => vec![
+            assistant(vec![
+                text(words),
+                call(&id, None, "read_file", json!({"path": words})),
+            ]),
+            tools(vec![result(&id, None, words)]),
+        ],
+        2 => vec![Message::Notice {
+            text: words.to_owned(),
+        }],
+        _ => vec![assistant(vec![text(words)])],
+    }
+}
+
+fn conversation(turns: &[(u8, String)]) -> Vec<Message> {
+    let turns = turns.iter().enumerate();
+    turns
+        .flat_map(|(index, (kind, words))| turn(index, *kind, words))
+        .collect()
+}
+
+/// A body without the marks of the cache, which move with its end.
+fn unmarked(dialect: &Dialect, request: &ModelRequest) -> String {
+    body(dialect, request).replace(",\"cache_control\":{\"type\":\"ephemeral\"}", "")
+}
+
+proptest! {
+    #[test]
+    fn a_longer_conversation_begins_with_the_same_bytes(
+        turns in prop::collection::vec((any::<u8>(), ".{0,20}"), 0..6),
+        next in (any::<u8>(), ".{0,20}"),
+    ) {
+        let mut longer = turns.clone();
+        longer.push(next);
+        for format in FORMATS {
+            let dialect = Dialect::new(format);
+            let before = unmarked(&dialect, &request(conversation(&turns)));
+            let after = unmarked(&dialect, &request(conversation(&longer)));
+            // All but the end of the list and of the body.
+            let shared = before.strip_suffix("]}").unwrap();
+            prop_assert!(after.starts_with(shared), "{format:?}\n{before}\n{after}");
+        }
+    }
+
+    #[test]
+    fn siblings_share_all_but_their_messages(task in ".{1,20}", other in ".{1,20}") {
+        for format in FORMATS {
+            let dialect = Dialect::new(format);
+            let first = request(vec![user(&task)]);
+            let mut second = request(vec![user(&other)]);
+            second.asker.task.clone_from(&other);
+            prop_assert_eq!(prefix_key(&first), prefix_key(&second));
+            let (first, second) = (body(&dialect, &first), body(&dialect, &second));
+            let stable = ["\"messages\":[", "\"input\":[", "\"contents\":["]
+                .iter()
+                .find_map(|key| first.find(key))
+                .unwrap();
+            // The tools stand before the messages, whatever the format.
+            prop_assert!(first[..stable].contains("list_files"));
+            prop_assert_eq!(&first[..stable], &second[..stable]);
+        }
+    }
+
+    #[test]
+    fn streams_may_be_cut_anywhere(
+        (format, text) in prop::sample::select(STREAMS.as_slice()),
+        ends in prop_oneof![Just("\n"), Just("\r\n"), Just("\r")],
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let stream = text.replace('\n', ends);
+        let dialect = Dialect::new(format);
+        let bytes = stream.as_bytes();
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len())).collect();
+        places.extend([0, bytes.len()]);
+        places.sort_unstable();
+        let pieces: Vec<&[u8]> = places.windows(2).map(|ends| &bytes[ends[0]..ends[1]]).collect();
+        let whole = chunks(&dialect, &[text.as_bytes()]);
+        prop_assert!(whole.0.is_ok());
+        prop_assert_eq!(chunks(&dialect, &pieces), whole);
+    }
+
+    #[test]
+    fn garbage_is_an_error_or_an_answer(
+        pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 0..8),
+        (_, real) in prop::sample::select(STREAMS.as_slice()),
+        place in any::<prop::sample::Index>(),
+        length in 0..30_usize,
+    ) {
+        for format in FORMATS {
+            let dialect = Dialect::new(format);
+            // Noise alone, and noise in the place of a part of something real.
+            let slices: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+            survives(&dialect, &slices);
+            let real = real.as_bytes();
+            let at = place.index(real.len());
+            let noise = pieces.concat();
+            let rest = &real[(at + length).min(real.len())..];
+            survives(&dialect, &[&real[..at], &noise, rest]);
+        }
+    }
+
+    #[test]
+    fn strange_json_is_an_error_or_an_answer(value in strange(), which in 0..4_usize) {
+        let dialect = Dialect::new(FORMATS[which]);
+        let heard = Heard::default();
+        // Whatever comes of it, nothing may panic.
+        drop(decode_whole(&dialect, value.to_string().as_bytes(), &heard));
+        survives(&dialect, &[format!("data: {value}\n\n").as_bytes()]);
+    }
+}
+
+fn survives(dialect: &Dialect, pieces: &[&[u8]]) {
+    let heard = Heard::default();
+    let mut decoder = Decoder::new(dialect);
+    for piece in pieces {
+        if decoder.bytes(piece, &heard).is_err() {
+            break;
+        }
+    }
+    let shown = decoder.shown();
+    assert_eq!(shown, !heard.text().is_empty());
+    if let Err(error) = decoder.end() {
+        assert_eq!(error.shown, shown, "{error}");
+    }
+}
+
+/// JSON with the keys of the formats and anything behind them.
+fn strange() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(json!(null)),
+        any::<bool>().prop_map(|value| json!(value)),
+        any::<u64>().prop_map(|value| json!(value)),
+        word().prop_map(|value| json!(value)),
+    ];
+    leaf.prop_recursive(6, 64, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::Array),
+            prop::collection::vec((word(), inner), 0..6)
+                .prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+fn word() -> impl Strategy<Value = String> {
+    const WORDS: [&str; 46] = [
+        "type",
+        "content_block_start",
+        "content_block_delta",
+        "content_block",
+        "tool_use",
+        "text",
+        "delta",
+        "index",
+        "usage",
+        "input_tokens",
+        "cache_read_input_tokens",
+        "choices",
+        "message",
+        "tool_calls",
+        "function",
+        "arguments",
+        "reasoning_details",
+        "finish_reason",
+        "stop",
+        "candidates",
+        "content",
+        "parts",
+        "functionCall",
+        "args",
+        "usageMetadata",
+        "promptTokenCount",
+        "thoughtsTokenCount",
+        "response",
+        "output",
+        "output_index",
+        "item",
+        "response.completed",
+        "response.output_item.done",
+        "response.output_text.delta",
+        "function_call",
+        "reasoning",
+        "summary",
+        "encrypted_content",
+        "error",
+        "details",
+        "id",
+        "status",
+        "failed",
+        "total_tokens",
+        "prompt_tokens",
+        "completion_tokens",
+    ];
+    prop::sample::select(WORDS.as_slice()).prop_map(str::to_owned)
+}
+
+#[test]
+fn the_prefix_key_tells_prefixes_apart() {
+    let first = request(vec![user("a")]);
+    let mut other = first.clone();
+    other.system = Arc::from("You plan.");
+    assert_ne!(prefix_key(&first), prefix_key(&other));
+    let mut other = first.clone();
+    other.tools = Arc::new([]);
+    assert_ne!(prefix_key(&first), prefix_key(&other));
+    let mut other = first.clone();
+    other.messages = shared(vec![user("b")]);
+    assert_eq!(prefix_key(&first), prefix_key(&other));
+}

@@ -1,0 +1,306 @@
+//! Requests as a runtime makes them, and answers as a reader can check them.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use sortie_core::{
+    AnswerPart, Arguments, Asker, BlobId, Block, CallId, DeltaSink, Held, ImageRef, Images,
+    Message, ModelAnswer, ModelError, ModelRequest, ResultStatus, RunId, SharedMessage, ToolCall,
+    ToolResult, ToolSpec, TurnOptions, Usage,
+};
+use sortie_wire::{Decoder, Dialect, Format, Mode, decode_whole, encode};
+
+pub(crate) const FORMATS: [Format; 4] = [
+    Format::Anthropic,
+    Format::Chat,
+    Format::Responses,
+    Format::Gemini,
+];
+
+/// Remembers the text it was told.
+#[derive(Debug, Default)]
+pub(crate) struct Heard(Mutex<String>);
+
+impl DeltaSink for Heard {
+    fn text(&self, delta: &str) {
+        self.0.lock().unwrap().push_str(delta);
+    }
+    fn held(&self, _held: Option<Held>) {}
+}
+
+impl Heard {
+    pub(crate) fn text(&self) -> String {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A dialect from a few lines of data, as vendors are written down.
+pub(crate) fn dialect(data: Value) -> Dialect {
+    serde_json::from_value(data).unwrap()
+}
+
+pub(crate) fn request(messages: Vec<Message>) -> ModelRequest {
+    let run = |number| RunId::from_uuid(uuid::Uuid::from_u128(number));
+    ModelRequest {
+        asker: Asker {
+            run: run(7),
+            root: run(1),
+            agent: "explore".to_owned(),
+            label: "look".to_owned(),
+            task: "look around".to_owned(),
+            depth: 1,
+            turn: 1,
+        },
+        model: "vendor/model".to_owned(),
+        system: Arc::from("You explore."),
+        tools: Arc::new([
+            tool(
+                "read_file",
+                "Reads a file.",
+                json!({"path": {"type": "string"}}),
+            ),
+            tool("list_files", "Lists files.", json!({})),
+        ]),
+        messages: messages.into_iter().map(Arc::new).collect(),
+        images: Images::default(),
+        options: TurnOptions::default(),
+    }
+}
+
+fn tool(name: &str, description: &str, properties: Value) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        parameters: json!({"type": "object", "properties": properties}),
+    }
+}
+
+pub(crate) fn user(text: &str) -> Message {
+    Message::User {
+        text: text.to_owned(),
+    }
+}
+
+pub(crate) fn assistant(blocks: Vec<Block>) -> Message {
+    Message::Assistant { blocks }
+}
+
+pub(crate) fn text(text: &str) -> Block {
+    Block::Text {
+        text: text.to_owned(),
+    }
+}
+
+pub(crate) fn call(id: &str, provider_id: Option<&str>, name: &str, arguments: Value) -> Block {
+    Block::Call(ToolCall {
+        id: CallId::from_stored(id),
+        provider_id: provider_id.map(str::to_owned),
+        name: name.to_owned(),
+        arguments: Arguments::Json(arguments),
+    })
+}
+
+pub(crate) fn result(id: &str, provider_id: Option<&str>, text: &str) -> ToolResult {
+    ToolResult {
+        call: CallId::from_stored(id),
+        provider_id: provider_id.map(str::to_owned),
+        text: text.to_owned(),
+        status: ResultStatus::Ok,
+        full: None,
+        images: Vec::new(),
+    }
+}
+
+pub(crate) fn tools(results: Vec<ToolResult>) -> Message {
+    Message::Tools { results }
+}
+
+/// The blocks that a run makes of an answer.
+pub(crate) fn blocks(answer: &ModelAnswer, turn: u32) -> Vec<Block> {
+    let block = |(index, part): (usize, &AnswerPart)| match part.clone() {
+        AnswerPart::Text(text) => Block::Text { text },
+        AnswerPart::Reasoning { text, native } => Block::Reasoning { text, native },
+        AnswerPart::Call {
+            provider_id,
+            name,
+            arguments,
+        } => Block::Call(ToolCall {
+            id: CallId::new(turn, index),
+            provider_id,
+            name,
+            arguments,
+        }),
+    };
+    answer.parts.iter().enumerate().map(block).collect()
+}
+
+/// The history after an answer, each of its calls answered by its own name.
+pub(crate) fn continued(mut messages: Vec<Message>, answer: &ModelAnswer) -> Vec<Message> {
+    let blocks = blocks(answer, 1);
+    let results = blocks.iter().filter_map(|block| match block {
+        Block::Call(call) => Some(ToolResult::not_run(call, ResultStatus::Ok, &call.name)),
+        Block::Text { .. } | Block::Reasoning { .. } => None,
+    });
+    let results: Vec<ToolResult> = results.collect();
+    messages.push(assistant(blocks));
+    messages.push(tools(results));
+    messages
+}
+
+/// A request whose last result shows a picture of the three bytes `png`.
+pub(crate) fn with_picture() -> ModelRequest {
+    let bytes: Arc<[u8]> = Arc::from(b"png".as_slice());
+    let blob = BlobId::of(&bytes);
+    let mut shown = result("1-0", Some("call_1"), "a picture");
+    shown.images.push(ImageRef {
+        media_type: "image/png".to_owned(),
+        blob: blob.clone(),
+    });
+    let mut request = request(vec![
+        user("Look."),
+        assistant(vec![call(
+            "1-0",
+            Some("call_1"),
+            "read_file",
+            json!({"path": "a.png"}),
+        )]),
+        tools(vec![shown]),
+    ]);
+    request.images = Arc::new([(blob, bytes)].into());
+    request
+}
+
+pub(crate) fn body(dialect: &Dialect, request: &ModelRequest) -> String {
+    let encoded = encode(dialect, "model-1", request, Mode::Streaming).unwrap();
+    String::from_utf8(encoded.body).unwrap()
+}
+
+pub(crate) fn body_json(dialect: &Dialect, request: &ModelRequest) -> Value {
+    serde_json::from_str(&body(dialect, request)).unwrap()
+}
+
+pub(crate) fn shared(messages: Vec<Message>) -> Vec<SharedMessage> {
+    messages.into_iter().map(Arc::new).collect()
+}
+
+/// Decodes a stream in one chunk.
+pub(crate) fn stream(dialect: &Dialect, bytes: &[u8]) -> (Result<ModelAnswer, ModelError>, String) {
+    chunks(dialect, &[bytes])
+}
+
+/// Decodes a stream in chunks; what was shown comes second.
+pub(crate) fn chunks(
+    dialect: &Dialect,
+    chunks: &[&[u8]],
+) -> (Result<ModelAnswer, ModelError>, String) {
+    let heard = Heard::default();
+    let mut decoder = Decoder::new(dialect);
+    for chunk in chunks {
+        if let Err(error) = decoder.bytes(chunk, &heard) {
+            assert_eq!(decoder.end(), Err(error.clone()), "a failure lasts");
+            return (Err(error), heard.text());
+        }
+    }
+    assert_eq!(decoder.shown(), !heard.text().is_empty());
+    (decoder.end(), heard.text())
+}
+
+/// Decodes a document.
+pub(crate) fn whole(dialect: &Dialect, bytes: &[u8]) -> (Result<ModelAnswer, ModelError>, String) {
+    let heard = Heard::default();
+    let answer = decode_whole(dialect, bytes, &heard);
+    (answer, heard.text())
+}
+
+/// An outcome in a few lines.
+pub(crate) fn rendered((outcome, shown): (Result<ModelAnswer, ModelError>, String)) -> String {
+    let answer = match outcome {
+        Ok(answer) => answer,
+        Err(error) => {
+            let shown = if error.shown { ", shown" } else { "" };
+            return format!("{}{shown}: {error}", error.fault.name());
+        }
+    };
+    let mut lines = format!(
+        "{:?} {:?} {}\n",
+        answer.stop,
+        answer.model,
+        counted(answer.usage)
+    );
+    for part in &answer.parts {
+        // Writing to a String cannot fail.
+        writeln!(lines, "{}", part_line(part)).ok();
+    }
+    write!(lines, "shown {shown:?}").ok();
+    lines
+}
+
+fn counted(usage: Usage) -> String {
+    let count = |count: Option<u64>| count.map_or("?".to_owned(), |count| count.to_string());
+    format!(
+        "in {} out {} read {} write {}",
+        count(usage.input_tokens),
+        count(usage.output_tokens),
+        count(usage.cache_read_tokens),
+        count(usage.cache_write_tokens),
+    )
+}
+
+pub(crate) fn part_line(part: &AnswerPart) -> String {
+    match part {
+        AnswerPart::Text(text) => format!("text {text:?}"),
+        AnswerPart::Reasoning { text, native: None } => format!("reasoning {text:?}"),
+        AnswerPart::Reasoning {
+            text,
+            native: Some(native),
+        } => format!("reasoning {text:?} {native}"),
+        AnswerPart::Call {
+            provider_id,
+            name,
+            arguments,
+        } => {
+            let id = provider_id.as_deref().unwrap_or("-");
+            match arguments {
+                Arguments::Json(value) => format!("call {id} {name} {value}"),
+                Arguments::Malformed { raw, error } => {
+                    format!("call {id} {name} malformed {raw:?}: {error}")
+                }
+            }
+        }
+    }
+}
+
+/// A body with one field in a line, in the order in which it was written.
+pub(crate) fn pretty(body: &str) -> String {
+    let mut lines = String::new();
+    let mut depth = 0_usize;
+    let mut in_text = false;
+    let mut letters = body.chars().peekable();
+    while let Some(letter) = letters.next() {
+        lines.push(letter);
+        match letter {
+            '\\' if in_text => lines.extend(letters.next()),
+            '"' => in_text = !in_text,
+            '{' | '[' | ',' | '}' | ']' | ':' if in_text => {}
+            '{' | '[' if !matches!(letters.peek(), Some('}' | ']')) => {
+                depth += 1;
+                new_line(&mut lines, depth);
+            }
+            ',' => new_line(&mut lines, depth),
+            ':' => lines.push(' '),
+            '{' | '[' | '}' | ']' => {}
+            _ => {}
+        }
+        if !in_text && matches!(letters.peek(), Some('}' | ']')) && !matches!(letter, '{' | '[') {
+            depth -= 1;
+            new_line(&mut lines, depth);
+        }
+    }
+    lines
+}
+
+fn new_line(lines: &mut String, depth: usize) {
+    lines.push('\n');
+    lines.extend(std::iter::repeat_n("  ", depth));
+}
