@@ -170,6 +170,14 @@ impl Default for Settings {
     }
 }
 
+impl AgentSettings {
+    /// The iteration cap, never above the one in the agent's own definition.
+    pub(crate) fn max_iterations_within(&self, own: Option<u32>) -> Option<u32> {
+        let set = self.max_iterations?;
+        Some(own.map_or(set, |own| set.min(own)))
+    }
+}
+
 /// What holds for an agent that nobody set anything for.
 static NOTHING_SET: AgentSettings = AgentSettings {
     model: None,

@@ -77,7 +77,8 @@ impl Shared {
             limits: limits_of(
                 defaults,
                 &agent,
-                new.max_iterations.or(settings.max_iterations),
+                new.max_iterations
+                    .or(settings.max_iterations_within(agent.max_iterations)),
                 new.timeout.or(settings.timeout).map(millis),
                 new.budget,
             ),
@@ -161,7 +162,7 @@ impl Shared {
             limits: limits_of(
                 &self.settings.child,
                 &agent,
-                settings.max_iterations,
+                settings.max_iterations_within(agent.max_iterations),
                 request
                     .timeout_seconds
                     .map(|seconds| seconds.saturating_mul(1000))

@@ -1,5 +1,6 @@
 //! The runtime as its users and its enemies see it.
 
+mod asking;
 mod calls;
 mod cancelling;
 mod configured;

@@ -69,7 +69,7 @@ const FIRST_SCHEMA: &str = include_str!("../../src/migrations/0001_registry.sql"
 #[tokio::test]
 async fn a_store_of_the_first_release_is_brought_up_to_date() {
     let home = home();
-    let first = rusqlite::Connection::open(home.path().join("sortie.db")).unwrap();
+    let first = Connection::open(home.path().join("sortie.db")).unwrap();
     first
         .execute_batch(&format!("{FIRST_SCHEMA}\nPRAGMA user_version = 1;"))
         .unwrap();
@@ -84,7 +84,7 @@ async fn a_store_of_the_first_release_is_brought_up_to_date() {
     admit(&store, 1, spec(1)).await;
     assert_eq!(
         store.get(run(1)).await.unwrap().children_usage,
-        sortie_core::Usage::default()
+        Usage::default()
     );
 }
 

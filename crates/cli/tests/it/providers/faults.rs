@@ -138,7 +138,12 @@ impl Fault {
             }
         }
         assert_eq!(requests.len(), self.requests, "{}", shown());
-        assert!(said.err.contains(self.stderr), "{}: {}", self.stderr, shown());
+        assert!(
+            said.err.contains(self.stderr),
+            "{}: {}",
+            self.stderr,
+            shown()
+        );
         assert!(!format!("{said:?}").contains(KEY), "{}", shown());
         (self.sees)(&Seen {
             wire,
@@ -203,11 +208,27 @@ fn without_a_fault_tools_run_and_answers_arrive() {
         };
         let tokens = |pick: fn(&Recorded) -> u64| seen.requests.iter().map(pick).sum::<u64>();
         let usage = &seen.task["usage"];
-        assert_eq!(usage["input_tokens"], tokens(|one| one.tokens.unwrap().input()));
-        assert_eq!(usage["output_tokens"], tokens(|one| one.tokens.unwrap().output));
+        assert_eq!(
+            usage["input_tokens"],
+            tokens(|one| one.tokens.unwrap().input())
+        );
+        assert_eq!(
+            usage["output_tokens"],
+            tokens(|one| one.tokens.unwrap().output)
+        );
         for request in &seen.requests {
             assert!(request.headers[header].ends_with(KEY), "{:?}", seen.wire);
         }
+        let thought = match seen.wire {
+            Wire::Anthropic | Wire::Gemini => "signed-",
+            Wire::Responses => "sealed-",
+            Wire::Chat => "I should write it down.",
+        };
+        let again = seen.requests[1].asked.body.to_string();
+        assert!(
+            again.contains(thought),
+            "what was thought goes back: {again}"
+        );
     })
     .check_both();
 }
@@ -245,6 +266,17 @@ fn a_limit_is_a_wait_and_no_failure() {
 }
 
 #[test]
+fn a_wait_ends_with_the_deadline_of_its_run() {
+    let site = Site::new(Provider::in_turn(vec![Reply::Status(429, Some(600))]), "");
+    let begun = Instant::now();
+    let (said, task) = site.run(&model(Wire::Chat), &["--timeout", "2"]);
+    assert_eq!(task["status"], "timeout", "{task:#}");
+    assert_eq!(said.code, Some(5), "{said:#?}");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{said:#?}");
+    assert_eq!(site.provider.requests().len(), 1);
+}
+
+#[test]
 fn servers_in_trouble_are_asked_again() {
     Fault::then_done(vec![Reply::Status(500, None), Reply::Status(529, None)])
         .sees(|seen| assert_eq!(seen.count("model_failed"), 2))
@@ -255,10 +287,14 @@ fn servers_in_trouble_are_asked_again() {
 
 #[test]
 fn servers_that_stay_in_trouble_end_the_run() {
-    Fault::fatal(vec![Reply::Status(503, None)], "error", "The model could not be asked")
-        .on(&[Wire::Anthropic, Wire::Responses])
-        .requests(5)
-        .check();
+    Fault::fatal(
+        vec![Reply::Status(503, None)],
+        "error",
+        "The model could not be asked",
+    )
+    .on(&[Wire::Anthropic, Wire::Responses])
+    .requests(5)
+    .check();
 }
 
 #[test]
@@ -275,9 +311,12 @@ fn resets_are_asked_again() {
 #[test]
 fn silence_has_an_end() {
     let late = Duration::from_secs(120);
-    Fault::then_done(vec![Reply::SlowFirstByte(late, Box::new(Reply::text("late")))])
-        .stderr("sent nothing for 2 s")
-        .check();
+    Fault::then_done(vec![Reply::SlowFirstByte(
+        late,
+        Box::new(Reply::text("late")),
+    )])
+    .stderr("sent nothing for 2 s")
+    .check();
     Fault::then_done(vec![Reply::Stall])
         .stderr("sent nothing for 2 s")
         .check();
@@ -342,10 +381,12 @@ fn calls_without_ids_of_their_own_each_get_their_answer() {
                 let body = &seen.requests[1].asked.body;
                 let (called, answered) = ids(seen.wire, body);
                 assert_eq!(called, answered, "{:?} {body:#}", seen.wire);
-                let mut unique = called.clone();
-                unique.dedup();
-                let expected = if seen.wire == Wire::Gemini { unique.len() } else { 2 };
-                assert_eq!(unique.len(), expected, "{:?} {called:?}", seen.wire);
+                // Only one wire knows calls by their order, where they came without ids.
+                let by_order = seen.wire == Wire::Gemini && called[0].is_null();
+                assert!(
+                    called.len() == 2 && (by_order || called[0] != called[1]),
+                    "{called:?}"
+                );
                 for words in ["the first notes", "and more notes"] {
                     assert!(seen.told().contains(words), "{}", seen.told());
                 }
@@ -360,7 +401,10 @@ fn calls_without_ids_of_their_own_each_get_their_answer() {
 fn ids(wire: Wire, body: &Value) -> (Vec<Value>, Vec<Value>) {
     let (calls, results) = match wire {
         Wire::Anthropic => (("tool_use", "id"), ("tool_result", "tool_use_id")),
-        Wire::Responses => (("function_call", "call_id"), ("function_call_output", "call_id")),
+        Wire::Responses => (
+            ("function_call", "call_id"),
+            ("function_call_output", "call_id"),
+        ),
         Wire::Chat => (("function", "id"), ("tool", "tool_call_id")),
         Wire::Gemini => (("functionCall", "id"), ("functionResponse", "id")),
     };
@@ -393,7 +437,12 @@ fn walk(value: &Value, see: &mut impl FnMut(&Value)) {
 #[test]
 fn an_empty_answer_is_asked_for_once_more() {
     Fault::then_done(vec![Reply::Empty]).check_both();
-    Fault::fatal(vec![Reply::Empty, Reply::Empty], "empty_result", "no answer").check();
+    Fault::fatal(
+        vec![Reply::Empty, Reply::Empty],
+        "empty_result",
+        "no answer",
+    )
+    .check();
 }
 
 #[test]
@@ -403,10 +452,17 @@ fn bytes_that_are_no_characters_are_no_answer() {
 
 #[test]
 fn a_history_that_is_too_long_is_made_shorter() {
-    let lines: String = (0..400).map(|line| format!("line {line} of the file\n")).collect();
+    let lines: String = (0..400)
+        .map(|line| format!("line {line} of the file\n"))
+        .collect();
     let check = |wire: Wire| {
         let read = || Reply::call("read_file", json!({"path": "long.txt"}));
-        let replies = vec![read(), read(), Reply::ContextOverflow, Reply::text("All is done.")];
+        let replies = vec![
+            read(),
+            read(),
+            Reply::ContextOverflow,
+            Reply::text("All is done."),
+        ];
         let site = Site::new(Provider::in_turn(replies), "");
         site.world.write("long.txt", &lines);
         let (said, task) = site.run(&model(wire), &[]);
@@ -417,14 +473,22 @@ fn a_history_that_is_too_long_is_made_shorter() {
         let (refused, shorter) = (requests[2].raw.len(), requests[3].raw.len());
         assert!(shorter + 4000 < refused, "{shorter} {refused} {shown}");
         let events = site.events(&task);
-        assert!(events.iter().any(|event| event["event"] == "compacted"), "{shown}");
+        assert!(
+            events.iter().any(|event| event["event"] == "compacted"),
+            "{shown}"
+        );
     };
     std::thread::scope(|scope| {
         for wire in Wire::ALL {
             scope.spawn(move || check(wire));
         }
     });
-    Fault::fatal(vec![Reply::ContextOverflow], "error", "longer than the model can read").check();
+    Fault::fatal(
+        vec![Reply::ContextOverflow],
+        "error",
+        "longer than the model can read",
+    )
+    .check();
 }
 
 #[test]
@@ -432,12 +496,19 @@ fn a_refusal_is_told_as_one() {
     Fault::fatal(vec![Reply::Refusal], "error", "declined")
         .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
         .check_both();
-    Fault::fatal(vec![Reply::Refusal], "error", "filter").on(&[Wire::Gemini]).check_both();
+    Fault::fatal(vec![Reply::Refusal], "error", "filter")
+        .on(&[Wire::Gemini])
+        .check_both();
 }
 
 #[test]
 fn a_content_filter_is_told_as_one() {
-    Fault::fatal(vec![Reply::ContentFilter], "error", "content filter").check_both();
+    Fault::fatal(
+        vec![Reply::ContentFilter],
+        "error",
+        "The provider's content filter",
+    )
+    .check_both();
 }
 
 #[test]
@@ -476,9 +547,15 @@ fn a_refusal_inside_an_answer_is_asked_again() {
 fn the_model_that_really_answered_is_reported() {
     let answer = Reply::text("All is done.");
     Fault::then_done(Vec::new())
-        .replies(vec![Reply::OtherModelName("surprise-1".to_owned(), Box::new(answer))])
+        .replies(vec![Reply::OtherModelName(
+            "surprise-1".to_owned(),
+            Box::new(answer),
+        )])
         .sees(|seen| {
-            assert_eq!(seen.task["model"], format!("{}/surprise-1", vendor(seen.wire)));
+            assert_eq!(
+                seen.task["model"],
+                format!("{}/surprise-1", vendor(seen.wire))
+            );
             assert_eq!(seen.said.code, Some(0));
         })
         .check_both();

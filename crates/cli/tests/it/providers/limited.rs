@@ -1,0 +1,100 @@
+//! Thirty-two children on one model that takes a few requests a second: all of them finish, about
+//! as fast as the limit allows, and those who wait can be seen waiting.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use sortie_test_support::provider::{Asked, Call, Limit, Provider, Reply, Settings, Wire};
+
+use super::site::{Site, model};
+
+const CHILDREN: usize = 32;
+/// Chosen so that all requests together take about six seconds.
+const PER_SECOND: f64 = 11.0;
+/// Each child asks twice, and so does the main run.
+const REQUESTS: usize = 2 * CHILDREN + 2;
+/// How much longer than the limit alone it may take.
+const SLACK: f64 = 1.3;
+
+fn script(asked: &Asked) -> Reply {
+    let is_child = asked.task.starts_with("Child");
+    match (is_child, asked.turn) {
+        (false, 1) => Reply::Calls((0..CHILDREN).map(child).collect()),
+        (true, 1) => Reply::call("list_dir", json!({"path": "."})),
+        (true, _) => Reply::text("I am back."),
+        (false, _) => Reply::text("All is done."),
+    }
+}
+
+fn child(number: usize) -> Call {
+    let arguments = json!({
+        "description": format!("child {number}"),
+        "prompt": format!("Child {number}: look around."),
+        "subagent_type": "explore"
+    });
+    Call::new("task", arguments)
+}
+
+fn waits_for_the_provider(task: &Value) -> bool {
+    task["waiting_on"] == "rate_limit" && task["queue_position"].as_u64() >= Some(1)
+}
+
+fn check(retry_after: bool) {
+    let settings = Settings {
+        limit: Some(Limit {
+            per_second: PER_SECOND,
+            burst: PER_SECOND,
+            retry_after,
+        }),
+        first_byte_after: Duration::from_millis(300),
+        ..Settings::default()
+    };
+    let site = Site::new(Provider::start(settings, script), "");
+    let model = model(Wire::Chat);
+    let mut run = site.world.start(&[
+        "run",
+        "Do it.",
+        "--json",
+        "--model",
+        &model,
+        "--max-concurrent",
+        "32",
+    ]);
+    run.hears("[explore]");
+    site.world
+        .until("somebody waits for the provider", |world| {
+            world.tasks().iter().any(waits_for_the_provider)
+        });
+    let said = run.end();
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    let tasks = site.world.tasks();
+    assert_eq!(tasks.len(), CHILDREN + 1);
+    for task in &tasks {
+        assert_eq!(task["status"], "completed", "{task:#}");
+        assert_eq!(task["waiting_on"], Value::Null, "{task:#}");
+    }
+    let requests = site.provider.requests();
+    let refused = requests
+        .iter()
+        .filter(|one| one.status == Some(429))
+        .count();
+    assert!(refused > 0, "the limit was never met");
+    assert_eq!(requests.len() - refused, REQUESTS);
+    let took = requests[requests.len() - 1].at - requests[0].at;
+    let ideal = REQUESTS as f64 / PER_SECOND;
+    assert!(
+        took.as_secs_f64() <= SLACK * ideal,
+        "{took:?} instead of {ideal:.1} s, {refused} refused, {} at once",
+        site.provider.most_at_once()
+    );
+}
+
+#[test]
+fn many_children_share_a_limit_that_says_when_to_come_back() {
+    check(true);
+}
+
+#[test]
+fn many_children_share_a_limit_that_does_not() {
+    check(false);
+}
