@@ -3,12 +3,14 @@
 For each wire, streaming and not, the real binary works through a story with a server on loopback that
 answers with objects of the SDK's own classes. What Sortie sends has to fit the SDK's own parameter
 types, with no field too much; the vendor's own client, given the same request, has to send the same
-bytes' worth of JSON and to read the same answer; and what the server gave has to come back unchanged.
+JSON and to read the same answer; and what the server gave has to come back unchanged. That the types can
+say no is shown on each request: with any one key misspelt it has to be refused.
 
     check_sdk.py PATH_OF_SORTIE SCRATCH_FOLDER
 """
 
 import base64
+import itertools
 import json
 import os
 import shutil
@@ -23,8 +25,13 @@ from sdk.recorder import Recorder
 
 WIRES = (chat_wire, responses_wire, anthropic_wire, gemini_wire)
 KEY = "contract-key"
+VENDOR_VARIABLES = ("ANTHROPIC_", "GEMINI_", "GOOGLE_", "OPENAI_")
 # A run on loopback takes well under a second; this is for a busy machine.
 RUN_SECONDS = 60
+# How much of a difference is shown.
+MAX_SHOWN = 12
+SHOWN_CHARS = 300
+NOTHING = object()
 SCHEMA = {
     "type": "object",
     "properties": {"fruit": {"type": "string"}},
@@ -41,13 +48,30 @@ class Broken(Exception):
 def expect(found, wanted, what):
     """Ends the case unless two things are the same."""
     if found != wanted:
-        raise Broken(f"{what}\n  found:  {shown(found)}\n  wanted: {shown(wanted)}")
+        places = list(differences(found, wanted))
+        left = [f"and {len(places) - MAX_SHOWN} more"] if len(places) > MAX_SHOWN else []
+        raise Broken("\n        ".join([what, *places[:MAX_SHOWN], *left]))
+
+
+def differences(found, wanted, place="it"):
+    """Where two values differ, one line for each place."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        for key in sorted(found.keys() | wanted.keys()):
+            yield from differences(found.get(key, NOTHING), wanted.get(key, NOTHING), f"{place}.{key}")
+    elif isinstance(found, list) and isinstance(wanted, list):
+        for at in range(max(len(found), len(wanted))):
+            pair = (values[at] if at < len(values) else NOTHING for values in (found, wanted))
+            yield from differences(*pair, f"{place}[{at}]")
+    elif found != wanted:
+        yield f"{place}: found {shown(found)}, wanted {shown(wanted)}"
 
 
 def shown(value):
     """A value on a line, not too long."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 4000 else text[:4000] + "…"
+    if value is NOTHING:
+        return "nothing"
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"
 
 
 class World:
@@ -100,14 +124,18 @@ class World:
         }
 
 
-def check_requests(wire, asked, streaming):
-    """Each request fits the SDK's type, and no misspelling of it would."""
+def check_requests(wire, model, asked, streaming):
+    """Each request fits the SDK's type, and no misspelling of it would; tells how many were tried."""
     validator = wire.types(streaming)
-    for number, request in enumerate(asked, 1):
-        expect(closed.problems(validator, request.body), [], f"request {number} does not fit the SDK's type")
-    expect(
-        closed.accepted_misspellings(validator, asked[-1].body), [], "misspelt fields that the check did not notice"
-    )
+    older = wire.OLDER_FIELDS.get(model, set())
+    bodies = [{key: value for key, value in request.body.items() if key not in older} for request in asked]
+    for number, body in enumerate(bodies, 1):
+        expect(closed.problems(validator, body), [], f"request {number} does not fit the SDK's type")
+        refused = sorted(wire.REFUSED_FIELDS.get(model, set()) & set(body))
+        expect(refused, [], f"request {number} has fields that {model} refuses")
+    tried, unnoticed = closed.misspellings(validator, bodies[-1])
+    expect(unnoticed, [], "misspelt fields that the check did not notice")
+    return tried
 
 
 def check_conversation(wire, told, record, asked):
@@ -149,7 +177,7 @@ def check_official(world, wire, told, asked, streaming):
         theirs = world.server.asked[0]
         expect(request.path, theirs.path, "path")
         expect(known(wire, request.headers), known(wire, theirs.headers), "headers")
-        expect(same(request.body), same(theirs.body), "body, against that of the SDK's client")
+        expect(wire.plain(spoken(request)), wire.plain(spoken(theirs)), "body, against that of the SDK's client")
 
 
 def known(wire, headers):
@@ -157,23 +185,21 @@ def known(wire, headers):
     return {name: headers.get(name) for name in wire.HEADERS}
 
 
-def same(body):
-    """A body without what either side may leave out."""
-    body = {key: value for key, value in body.items() if (key, value) != ("stream", False)}
-    instruction = body.get("systemInstruction")
-    if instruction:
-        body["systemInstruction"] = {key: value for key, value in instruction.items() if key != "role"}
-    return body
+def spoken(asked):
+    """A body without the word that says what holds anyway."""
+    return {key: value for key, value in asked.body.items() if (key, value) != ("stream", False)}
 
 
 def work(world, wire, streaming):
     """The whole story: thinking, calls beside each other, a picture, the cache."""
     told = replace(story.WORK, flags=("--thinking", "high") if wire.THINKS else ())
-    record, asked = world.run(wire, wire.MODELS[0], told, streaming)
-    check_requests(wire, asked, streaming)
+    model = wire.MODELS[0]
+    record, asked = world.run(wire, model, told, streaming)
+    tried = check_requests(wire, model, asked, streaming)
     check_conversation(wire, told, record, asked)
     check_usage(wire, told, record)
     check_official(world, wire, told, asked, streaming)
+    return f"{len(asked)} requests, {tried} misspellings refused"
 
 
 def ways_of_asking(world, wire, streaming):
@@ -185,20 +211,31 @@ def ways_of_asking(world, wire, streaming):
         (("--temperature", "0.25", "--max-tokens", "1500"), story.PLAIN),
         (("--schema", "schema.json"), FRUIT),
     ]
-    for model in wire.MODELS:
-        for flags, turn in cases:
-            told = story.Story(turns=(turn,), flags=flags)
-            try:
-                record, asked = world.run(wire, model, told, streaming)
-                check_requests(wire, asked, streaming)
-                check_conversation(wire, told, record, asked)
-            except Broken as broken:
-                raise Broken(f"with {model} {' '.join(flags)}: {broken}") from broken
+    broken, tried = [], 0
+    for model, (flags, turn) in itertools.product(wire.MODELS, cases):
+        told = story.Story(turns=(turn,), flags=flags)
+        try:
+            record, asked = world.run(wire, model, told, streaming)
+            tried += check_requests(wire, model, asked, streaming)
+            check_conversation(wire, told, record, asked)
+        except Broken as problem:
+            broken.append(f"with {' '.join([model, *flags])}: {problem}")
+    if broken:
+        raise Broken("\n    ".join(broken))
+    return f"{len(wire.MODELS) * len(cases)} requests, {tried} misspellings refused"
+
+
+def forget_the_machine():
+    """The vendors' clients read variables too: keys, addresses, proxies."""
+    for name in list(os.environ):
+        if name.lower().endswith("_proxy") or name.startswith(VENDOR_VARIABLES):
+            del os.environ[name]
 
 
 def main():
-    """Runs all cases; the exit code is the number of those that broke, at most one."""
+    """Runs all cases; the exit code is 1 if any broke."""
     binary, scratch = sys.argv[1:]
+    forget_the_machine()
     broken = 0
     with Recorder() as server:
         world = World(binary, scratch, server)
@@ -207,8 +244,8 @@ def main():
                 name = f"{wire.NAME}, {'streaming' if streaming else 'whole'}, {case.__name__.replace('_', ' ')}"
                 start = time.monotonic()
                 try:
-                    case(world, wire, streaming)
-                    print(f"    ok  {time.monotonic() - start:4.1f} s  {name}", flush=True)
+                    found = case(world, wire, streaming)
+                    print(f"    ok  {time.monotonic() - start:4.1f} s  {name}: {found}", flush=True)
                 except (Broken, subprocess.TimeoutExpired) as problem:
                     broken += 1
                     print(f"BROKEN  {name}: {problem}", flush=True)

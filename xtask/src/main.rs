@@ -1,6 +1,7 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
 mod bench;
+mod contract;
 mod crash;
 mod help;
 mod place;
@@ -40,6 +41,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
     match command.as_str() {
         "test" => test::run(&arguments),
         "crash" => crash::run(&arguments),
+        "contract" => contract::run(&arguments),
         "sim" => sim::run(&arguments),
         "bench" => bench::run(&arguments),
         "tidy" => tidy::run(&arguments),

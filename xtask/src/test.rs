@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::scratch::Scratch;
 use crate::shell::cargo;
-use crate::{crash, place, setup, shell, tidy};
+use crate::{contract, crash, place, setup, shell, tidy};
 
 /// The features under which the crash tests can kill the binary at chosen points.
 const CRASH_POINTS: &str = "sortie/crash-points";
@@ -16,7 +16,7 @@ const CRASH_POINTS: &str = "sortie/crash-points";
 type Step = (&'static str, fn(&Options) -> Result<()>);
 
 /// The steps. A web build and browser tests come after "README" once there is a page.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("set up", |_| setup::prepare()),
     ("lock file", |_| lock_file()),
     ("format", |_| {
@@ -33,6 +33,7 @@ const STEPS: [Step; 12] = [
     }),
     ("documentation", |_| documentation()),
     ("licences and sources", deny),
+    ("wire contracts", |_| contract::run(&["--ci".to_owned()])),
     ("crash, short form", |_| crash::run(&["--ci".to_owned()])),
     ("README", |_| readme()),
 ];

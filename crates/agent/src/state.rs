@@ -37,6 +37,8 @@ pub struct RunState {
     iterations: u32,
     tool_calls: u32,
     usage: Usage,
+    /// Answers whose cost is unknown.
+    unpriced: u32,
     model: Option<String>,
     progress: u8,
     todos: Vec<Todo>,
@@ -142,6 +144,7 @@ impl RunState {
             iterations: 0,
             tool_calls: 0,
             usage: Usage::default(),
+            unpriced: 0,
             model: None,
             progress: 0,
             todos,
@@ -187,6 +190,7 @@ impl RunState {
                     return Err(illegal(entry, "nobody had asked the model"));
                 };
                 self.usage = self.usage.plus(*usage);
+                self.unpriced += u32::from(usage.cost_usd.is_none());
                 self.model = Some(model.clone());
                 self.answered(blocks, *stop);
             }
@@ -596,8 +600,14 @@ impl RunState {
         self.tool_calls
     }
 
-    /// What it used.
+    /// What it used. A sum of costs of which one is unknown is unknown.
     pub const fn usage(&self) -> Usage {
+        if self.unpriced > 0 {
+            return Usage {
+                cost_usd: None,
+                ..self.usage
+            };
+        }
         self.usage
     }
 
@@ -653,7 +663,8 @@ impl RunState {
             waiting_on: self.waiting_on(),
             progress: self.progress,
             tool_calls: self.tool_calls,
-            usage: self.usage,
+            usage: self.usage(),
+            unpriced: self.unpriced,
             model: self
                 .model
                 .clone()

@@ -6,7 +6,9 @@
 
 mod model;
 mod process;
+mod provider;
 mod scenes;
+mod turns;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -35,6 +37,11 @@ fn run() -> anyhow::Result<()> {
         let measured = scenes::measure(name, argument)?;
         println!("{measured}");
         return Ok(());
+    }
+    if let [serve] = &words[..]
+        && serve == "serve"
+    {
+        return turns::be_the_provider();
     }
     let quick = words.iter().any(|word| word == "--quick");
     let sortie = words
@@ -95,6 +102,26 @@ fn everything(quick: bool, sortie: Option<&PathBuf>) -> anyhow::Result<()> {
     row(
         "… until all 1000 are claimed again",
         &format!("{} ms", number(&recovery, "claimed_ms", 0)),
+    );
+    for kilobytes in ["30", "300"] {
+        let turn = one("turn", kilobytes)?;
+        row(
+            &format!("CPU of a turn over HTTP, history of {kilobytes} kB"),
+            &format!("{} ms", number(&turn, "cpu_ms", 2)),
+        );
+    }
+    let tool = one("tool", "0")?;
+    row(
+        "last byte of an answer to the start of its tool, median",
+        &format!("{} ms", number(&tool, "p50_ms", 2)),
+    );
+    let streams = one("streams", if quick { "100" } else { "1000" })?;
+    row(
+        &format!(
+            "memory of a stream under way ({} of them)",
+            streams["streams"]
+        ),
+        &format!("{} kB", number(&streams, "kb_per_stream", 0)),
     );
     if let Some(sortie) = sortie {
         let start = process::median_start(sortie, if quick { 10 } else { 50 })?;

@@ -18,6 +18,7 @@ use sortie_tools::{ToolSettings, standard_tools};
 
 use crate::model::{FixedModel, Hanging};
 use crate::process::{cpu_ms, memory_kb};
+use crate::turns;
 
 /// The latency of the model in the fan-out.
 const LATENCY: Duration = Duration::from_millis(50);
@@ -41,6 +42,9 @@ pub(crate) fn measure(name: &str, argument: &str) -> anyhow::Result<Value> {
             "append" => appends(count).await,
             "idle" => idle(count).await,
             "recovery" => recovery(count).await,
+            "turn" => turns::turn_cost(count).await,
+            "tool" => turns::to_the_tool(count).await,
+            "streams" => turns::streams(count).await,
             other => bail!("there is no scene {other}"),
         }
     })
@@ -326,7 +330,7 @@ async fn start(folder: &Path, model: FixedModel, settings: Settings) -> anyhow::
     Ok(Runtime::start(parts, settings).await?)
 }
 
-fn open(folder: &Path, clock: ProcessClock) -> anyhow::Result<SqliteStore> {
+pub(crate) fn open(folder: &Path, clock: ProcessClock) -> anyhow::Result<SqliteStore> {
     let owner = Owner {
         pid: std::process::id(),
         command: "sortie-bench".to_owned(),
@@ -357,6 +361,7 @@ fn summary() -> Summary {
         progress: 0,
         tool_calls: 0,
         usage: Usage::default(),
+        unpriced: 0,
         model: "fixed".to_owned(),
         last_text: None,
     }

@@ -59,6 +59,8 @@ pub(crate) struct Chosen {
     /// The model.
     pub(crate) name: String,
     by_flag: bool,
+    /// The small model that goes with it, where none is configured.
+    pub(crate) small_model: Option<String>,
     fallbacks: Option<Vec<String>>,
     thinking: Option<String>,
     sampling: Sampling,
@@ -71,9 +73,9 @@ impl ModelArguments {
     /// The flag's model, else the configured one, else what is there.
     pub(crate) async fn choose(self, settings: &Settings) -> Result<Chosen, Problem> {
         let by_flag = self.model.is_some();
-        let name = match self.model.as_deref() {
-            Some(name) => settings.absolute_model(name),
-            None => default_model(settings).await?,
+        let (name, small_model) = match self.model.as_deref() {
+            Some(name) => (settings.absolute_model(name), None),
+            None => default_models(settings).await?,
         };
         if name == OFFLINE_MODEL {
             output::note(&t!(settings.lang, "offline-model"));
@@ -86,6 +88,7 @@ impl ModelArguments {
         Ok(Chosen {
             name,
             by_flag,
+            small_model,
             fallbacks: (!fallbacks.is_empty()).then_some(fallbacks),
             thinking: self.thinking,
             sampling: Sampling {
@@ -116,14 +119,20 @@ impl Chosen {
     }
 }
 
-/// The configured model; else that of a vendor whose key is set; else a server on this machine.
+/// The model of runs that ask for none.
 pub(crate) async fn default_model(settings: &Settings) -> Result<String, Problem> {
+    Ok(default_models(settings).await?.0)
+}
+
+/// The configured model; else that of a vendor whose key is set, with its small one; else that of a
+/// server on this machine.
+async fn default_models(settings: &Settings) -> Result<(String, Option<String>), Problem> {
     if let Some(name) = settings.configured_model() {
-        return Ok(name);
+        return Ok((name, None));
     }
     let variables = &settings.provider_variables;
-    let (name, why) = if let Some(found) = suggest_default(variables) {
-        (found.model, found.vendor)
+    let (name, small, why) = if let Some(found) = suggest_default(variables) {
+        (found.model, Some(found.small_model), found.vendor)
     } else {
         let found = discover(&usual_endpoints(variables), USUAL_TIMEOUT).await;
         let server = found.into_iter().find(|server| !server.models.is_empty());
@@ -133,7 +142,7 @@ pub(crate) async fn default_model(settings: &Settings) -> Result<String, Problem
         let Some(model) = server.models.into_iter().next() else {
             return Err(Problem::NoModel);
         };
-        (model.name, server.base_url)
+        (model.name, None, server.base_url)
     };
     output::note(&t!(
         settings.lang,
@@ -141,7 +150,7 @@ pub(crate) async fn default_model(settings: &Settings) -> Result<String, Problem
         model = name.as_str(),
         origin = why
     ));
-    Ok(name)
+    Ok((name, small))
 }
 
 fn read_schema(path: &Path) -> Result<Value, Problem> {

@@ -73,6 +73,7 @@ impl Configuration {
             environment,
             flags,
             trusted,
+            provider_names: sortie_models::vendor_names(),
         })?;
         warnings.extend(loaded.warnings.iter().map(ToString::to_string));
         warnings.extend(without_effect(&loaded));

@@ -55,6 +55,8 @@ pub(crate) enum Problem {
     Trust(TrustError),
     /// Nobody said which model to use, and none was found.
     NoModel,
+    /// A model was asked and did not answer.
+    Unanswered(ModelError),
     /// A model did not answer in time.
     NoAnswer {
         /// The model.
@@ -157,7 +159,7 @@ impl Problem {
             | Self::NoModel
             | Self::Schema { .. } => Exit::Usage,
             Self::NothingToReplay(_) => Exit::NotFound,
-            Self::Replay(_) | Self::NoAnswer { .. } => Exit::Failed,
+            Self::Replay(_) | Self::Unanswered(_) | Self::NoAnswer { .. } => Exit::Failed,
             #[cfg(feature = "crash-points")]
             Self::CrashPlan(_) => Exit::Usage,
             Self::Runtime(RuntimeError::Toolbox(_)) | Self::Output(_) | Self::Process(_) => {
@@ -235,6 +237,10 @@ impl Problem {
                 hint: None,
             },
             Self::NoModel => hinted(t!(lang, "error-no-model"), t!(lang, "hint-no-model")),
+            Self::Unanswered(error) => hinted(
+                t!(lang, "error-unanswered", message = &error.message),
+                t!(lang, "hint-model"),
+            ),
             Self::NoAnswer { model, seconds } => plain(t!(
                 lang,
                 "error-no-answer",

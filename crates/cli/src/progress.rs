@@ -230,8 +230,12 @@ impl Progress {
         } else {
             format!("{INDENT}[{}] {}: {words}", line.agent, line.label)
         };
-        self.screen
-            .line(&cut_columns(&remark, self.screen.columns()));
+        if self.screen.is_live() {
+            self.screen
+                .line(&cut_columns(&remark, self.screen.columns()));
+        } else {
+            self.screen.line(&remark);
+        }
     }
 
     fn hold(&mut self, run: RunId, position: Option<u32>, resumes_in_ms: Option<u64>) {

@@ -17,8 +17,10 @@ use crate::screen::Screen;
 use crate::settings::Settings;
 
 /// What a command sets about the runtime.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
+    /// The small model, where none is configured.
+    pub(crate) small_model: Option<String>,
     /// How many children may run at once.
     pub(crate) max_concurrent: Option<u32>,
     /// How deep children may nest.
@@ -86,6 +88,7 @@ pub(crate) async fn start(
 
 fn runtime_settings(settings: &Settings, wishes: Wishes) -> sortie_runtime::Settings {
     let mut runtime = provider::runtime(settings);
+    runtime.small_model = runtime.small_model.or(wishes.small_model);
     if let Some(max) = wishes.max_concurrent {
         runtime = runtime.with_max_concurrent(max);
     }

@@ -329,7 +329,7 @@ pub enum ToolCalling {
     Fenced,
 }
 
-/// US dollars for a million tokens. What is unset is as the price list says.
+/// US dollars for a million tokens, instead of the price list. Needs `input` and `output`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Price {
@@ -388,7 +388,7 @@ pub struct AgentConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct AgentToolsConfig {
-    /// Only these, and these also where they are denied by default. Unset: as its definition says.
+    /// Only these of the tools it would have. Unset: as its definition says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow: Option<Vec<String>>,
     /// Never these, besides those its definition denies.

@@ -28,6 +28,9 @@ pub struct Sources {
     pub flags: Vec<Flag>,
     /// Whether the project's folder is trusted.
     pub trusted: bool,
+    /// Providers that everybody knows, so that variables can name them: `OPENAI_CHAT` is
+    /// `openai-chat`.
+    pub provider_names: Vec<String>,
 }
 
 /// Prints no value of a variable: the environment is full of secrets.
@@ -68,10 +71,11 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigError> {
     let user = reader.file(sources.user_file.as_deref(), Origin::User)?;
     let project = reader.file(sources.project_file.as_deref(), Origin::Project)?;
     // Names from a file that is not trusted must not catch a variable that was meant for another.
-    let named = match sources.trusted {
-        true => vec![user.clone(), project.clone()],
-        false => vec![user.clone()],
-    };
+    let mut named = vec![user.clone()];
+    if sources.trusted {
+        named.push(project.clone());
+    }
+    named.push(Layer::of_providers(&sources.provider_names));
     let variables = reader.variables(&sources.environment, &named);
     let flags = reader.flags(&sources.flags);
 
@@ -108,6 +112,18 @@ pub(crate) struct Layer {
 }
 
 impl Layer {
+    /// The names of providers, with nothing set.
+    fn of_providers(names: &[String]) -> Self {
+        let providers: Table = names
+            .iter()
+            .map(|name| (name.clone(), Value::Table(Table::new())))
+            .collect();
+        Self {
+            table: Table::from_iter([("providers".to_owned(), Value::Table(providers))]),
+            ..Self::empty()
+        }
+    }
+
     fn empty() -> Self {
         Self {
             origin: Origin::Default,

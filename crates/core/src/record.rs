@@ -16,8 +16,10 @@ pub struct Summary {
     pub progress: u8,
     /// How many calls it made.
     pub tool_calls: u32,
-    /// What it used.
+    /// What it used; the cost is unknown if that of any answer is.
     pub usage: Usage,
+    /// Answers whose cost is unknown.
+    pub unpriced: u32,
     /// The model that really answered, or the one to be asked.
     pub model: String,
     /// The last thing it said, kept in case it never says more.
@@ -59,6 +61,8 @@ pub struct RunRecord {
     pub summary: Summary,
     /// What its descendants used that have ended.
     pub children_usage: Usage,
+    /// Answers to its ended descendants whose cost is unknown.
+    pub children_unpriced: u32,
     /// How it ended.
     pub outcome: Option<Outcome>,
     /// Whether the result has arrived.
@@ -90,9 +94,16 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
-    /// What it and its ended descendants used.
+    /// What it and its ended descendants used. A sum of costs of which one is unknown is unknown.
     pub fn total_usage(&self) -> Usage {
-        self.summary.usage.plus(self.children_usage)
+        let sum = self.summary.usage.plus(self.children_usage);
+        if self.summary.unpriced > 0 || self.children_unpriced > 0 {
+            return Usage {
+                cost_usd: None,
+                ..sum
+            };
+        }
+        sum
     }
 
     /// Why it failed.

@@ -34,4 +34,4 @@ pub use record::{RecordModel, ReplayModel};
 pub use script::{Script, ScriptError, ScriptModel};
 pub use secret::Secret;
 pub use tool_mode::ToolSetting;
-pub use vendor::{Environment, ModelSettings, ProviderSettings};
+pub use vendor::{Environment, ModelSettings, ProviderSettings, vendor_names};

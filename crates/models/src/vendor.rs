@@ -153,6 +153,11 @@ pub(crate) struct ModelFacts {
 }
 
 /// All vendors of `vendors.toml`.
+/// The names of all vendors of this build.
+pub fn vendor_names() -> Vec<String> {
+    vendors().iter().map(|vendor| vendor.name.clone()).collect()
+}
+
 pub(crate) fn vendors() -> &'static [Vendor] {
     #[derive(Deserialize)]
     struct File {
@@ -364,7 +369,7 @@ impl Vendor {
             Fault::Auth,
             format!(
                 "there is no key for {name}: set {variables}, or `api_key` under \
-                 [providers.{name}] in sortie.toml"
+                 [providers.{name}] in the configuration"
             ),
         )
     }
@@ -374,7 +379,7 @@ impl Vendor {
         let name = &self.name;
         ModelError::fatal(format!(
             "{name} needs an address: set {variables}, or `base_url` under [providers.{name}] in \
-             sortie.toml"
+             the configuration"
         ))
     }
 }
@@ -389,7 +394,7 @@ fn configured(
     };
     if settings.wire.is_none() || settings.base_url.is_none() {
         return Err(ModelError::fatal(format!(
-            "[providers.{name}] in sortie.toml needs `wire` and `base_url`, because no vendor of \
+            "[providers.{name}] in the configuration needs `wire` and `base_url`, because no vendor of \
              this build is called so"
         )));
     }
@@ -429,7 +434,7 @@ fn unknown(name: &str, known: &[&str]) -> ModelError {
         nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     ModelError::fatal(format!(
         "there is no provider {:?}: {hint}known are {}; another one needs `wire` and `base_url` \
-         under [providers.{}] in sortie.toml",
+         under [providers.{}] in the configuration",
         cut(name, SHOWN_NAME_CHARS),
         known.join(", "),
         cut(name, SHOWN_NAME_CHARS),

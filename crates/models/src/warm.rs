@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// Prompts shorter than this are not worth waiting for.
-pub(crate) const SMALLEST_PREFIX_BYTES: usize = 4 << 10;
+pub(crate) const SMALLEST_PREFIX_BYTES: usize = 3_000;
 /// How long others wait for the first.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long a prefix stays in the provider's cache, a little less than the five minutes it promises.

@@ -115,6 +115,13 @@ pub(crate) struct Album {
 }
 
 impl Album {
+    /// Whether `messages` show a picture that was not fetched yet.
+    pub(crate) fn lacks(&self, messages: &[SharedMessage]) -> bool {
+        shown(messages)
+            .iter()
+            .any(|id| !self.images.contains_key(*id))
+    }
+
     /// The bytes of all pictures that `messages` show and that are still there.
     pub(crate) async fn of(
         &mut self,

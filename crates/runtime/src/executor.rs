@@ -175,7 +175,7 @@ impl Executor {
 
     async fn call_model(&mut self, call: ModelCall) -> Result<(), PenError> {
         let (turn, model, delay_ms) = (call.turn, call.model.clone(), call.delay_ms);
-        let request = self.request(call).await;
+        let request = self.request(call).await?;
         let asking = Asking {
             shared: Arc::clone(&self.shared),
             fence: self.fence,
@@ -421,12 +421,16 @@ impl Executor {
         }
     }
 
-    async fn request(&mut self, call: ModelCall) -> ModelRequest {
+    async fn request(&mut self, call: ModelCall) -> Result<ModelRequest, PenError> {
+        if self.album.lacks(&call.messages) {
+            // A picture that a tool has just found may still be on its way to the store.
+            self.pen.settle().await?;
+        }
         let images = self
             .album
             .of(&self.shared, self.fence.run, &self.spec, &call.messages)
             .await;
-        ModelRequest {
+        Ok(ModelRequest {
             asker: Asker {
                 run: self.fence.run,
                 root: self.spec.root,
@@ -451,7 +455,7 @@ impl Executor {
                 schema: self.spec.result_schema.clone(),
                 has_fallback: call.has_fallback,
             },
-        }
+        })
     }
 
     fn announce_call(&self, call: &ToolCall) {

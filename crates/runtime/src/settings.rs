@@ -24,7 +24,7 @@ pub struct Settings {
     pub child_model: Option<String>,
     /// What holds for every model, unless something nearer says otherwise.
     pub every_model: ModelDefaults,
-    /// What holds for single models, by name.
+    /// What holds for single models, by name, which may hold `*`.
     pub models: BTreeMap<String, ModelDefaults>,
     /// What an operator set for single agents, by their names in small letters.
     pub agents: BTreeMap<String, AgentSettings>,
@@ -198,6 +198,19 @@ static NOTHING_SET: AgentSettings = AgentSettings {
 };
 
 impl Settings {
+    /// What was set for a model: by its whole name, else by the longest pattern that fits.
+    pub(crate) fn model(&self, name: &str) -> Option<&ModelDefaults> {
+        self.models.get(name).or_else(|| {
+            let fitting = self
+                .models
+                .iter()
+                .filter(|(pattern, _)| sortie_policy::matches(pattern, name));
+            fitting
+                .max_by_key(|(pattern, _)| pattern.len())
+                .map(|(_, model)| model)
+        })
+    }
+
     /// What was set for an agent.
     pub(crate) fn agent(&self, name: &str) -> &AgentSettings {
         self.agents

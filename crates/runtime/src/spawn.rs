@@ -290,7 +290,7 @@ impl Shared {
 
     /// How a model is asked: what was set for the agent, for the model, for all models.
     fn asking(&self, agent: &AgentSettings, model: &str) -> ModelDefaults {
-        let of_model = self.settings.models.get(model);
+        let of_model = self.settings.model(model);
         let of_all = &self.settings.every_model;
         let nearest = [Some(&agent.asking), of_model, Some(of_all)];
         let mut nearest = nearest.into_iter().flatten();

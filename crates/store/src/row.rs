@@ -144,7 +144,7 @@ pub(crate) const RECORD_COLUMNS: &str = "run_id, root_id, parent_id, mode, sessi
      delivery_error, created_at, started_at, ended_at, timeout_ms, cleanup, cleaned_at, \
      archived_at, head_seq, deaths, cancel IS NOT NULL AS cancel_requested, model, waiting_on, \
      progress, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
-     cost_usd, last_text, wait_position, children_input_tokens, children_output_tokens, \
+     cost_usd, unpriced, children_unpriced, last_text, wait_position, children_input_tokens, children_output_tokens, \
      children_cache_read_tokens, children_cache_write_tokens, children_cost_usd";
 
 /// Reads a record, without its place in the queue for a slot; the phase tells whether it has one.
@@ -169,10 +169,12 @@ pub(crate) fn record(row: &Row<'_>) -> Done<(RunRecord, Phase)> {
             progress: row.get("progress")?,
             tool_calls: row.get("tool_calls")?,
             usage: usage(row, "")?,
+            unpriced: row.get("unpriced")?,
             model: row.get("model")?,
             last_text: row.get("last_text")?,
         },
         children_usage: usage(row, "children_")?,
+        children_unpriced: row.get("children_unpriced")?,
         outcome: optional_json(row, "outcome")?,
         delivery: word(row, "delivery")?,
         delivery_error: row.get("delivery_error")?,
@@ -218,6 +220,7 @@ pub(crate) struct RunRow {
     started_at: Option<Timestamp>,
     tool_calls: u32,
     pub(crate) usage: Usage,
+    pub(crate) unpriced: u32,
 }
 
 impl RunRow {
@@ -258,7 +261,8 @@ pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> 
         "SELECT run_id, root_id, parent_id, parent_call, mode, session, status, phase, epoch,
                 head_seq, head_hash, cancel, last_text, timeout_ms, deaths, deaths_since_progress,
                 head_at_claim, announce, report_to, agent, label, task, started_at, tool_calls,
-                input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd
+                input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
+                unpriced
          FROM runs WHERE run_id = ?1",
         [run.to_string()],
         run_row,
@@ -302,6 +306,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         started_at: moment(row, "started_at")?,
         tool_calls: row.get("tool_calls")?,
         usage: usage(row, "")?,
+        unpriced: row.get("unpriced")?,
     })
 }
 
@@ -349,7 +354,8 @@ pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
 }
 
 /// Adds what a run used to what an ancestor's descendants used.
-pub(crate) fn add_usage(connection: &Connection, ancestor: &str, used: Usage) -> Done<()> {
+pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -> Done<()> {
+    let used = row.usage;
     sql::run(
         connection,
         "UPDATE runs SET
@@ -360,7 +366,8 @@ pub(crate) fn add_usage(connection: &Connection, ancestor: &str, used: Usage) ->
                  = COALESCE(children_cache_read_tokens + ?4, ?4, children_cache_read_tokens),
              children_cache_write_tokens
                  = COALESCE(children_cache_write_tokens + ?5, ?5, children_cache_write_tokens),
-             children_cost_usd = COALESCE(children_cost_usd + ?6, ?6, children_cost_usd)
+             children_cost_usd = COALESCE(children_cost_usd + ?6, ?6, children_cost_usd),
+             children_unpriced = children_unpriced + ?7
          WHERE run_id = ?1",
         params![
             ancestor,
@@ -369,6 +376,7 @@ pub(crate) fn add_usage(connection: &Connection, ancestor: &str, used: Usage) ->
             used.cache_read_tokens.map(whole),
             used.cache_write_tokens.map(whole),
             used.cost_usd,
+            row.unpriced,
         ],
     )?;
     Ok(())

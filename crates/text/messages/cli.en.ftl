@@ -16,7 +16,7 @@ progress-held =
        *[other] waits for the provider's rate limit, place { $position }, about { $seconds } s
     }
 progress-place = rate limit, place { $position }
-progress-retrying = { $error }; asking { $model }
+progress-retrying = asking { $model } after: { $error }
 progress-compacted = history shortened from { $before } to { $after } characters
 progress-work =
     { $tools ->
@@ -279,6 +279,7 @@ hint-no-model =
       2. a local model:    ollama pull qwen3 && ollama serve
       3. any other server: sortie run --model openai-compatible/NAME -c providers.openai-compatible.base_url=http://…/v1 "…"
     To see Sortie work without any model: sortie demo
+error-unanswered = The model did not answer: { $message }
 error-no-answer = { $model } did not answer within { $seconds } s.
 error-schema = { $path } is not a usable JSON schema: { $problem }
 error-nothing-to-replay = The journal of { $id } has been removed, so it cannot be run again.

@@ -16,7 +16,7 @@ progress-held =
        *[other] 等待提供方的速率限制，第 { $position } 位，约 { $seconds } 秒
     }
 progress-place = 速率限制，第 { $position } 位
-progress-retrying = { $error }；改问 { $model }
+progress-retrying = 改问 { $model }，原因：{ $error }
 progress-compacted = 历史已从 { $before } 个字符缩短到 { $after } 个字符
 progress-work = { $tools } 次工具调用，{ $seconds } 秒
 progress-waiting = [{ $agent }] 正在等待 { $count } 个子 Agent：{ $list }
@@ -251,6 +251,7 @@ hint-no-model =
       2. 本地模型：   ollama pull qwen3 && ollama serve
       3. 其他服务：   sortie run --model openai-compatible/NAME -c providers.openai-compatible.base_url=http://…/v1 "…"
     不用任何模型看看 Sortie 怎么工作：sortie demo
+error-unanswered = 模型没有回答：{ $message }
 error-no-answer = { $model } 在 { $seconds } 秒内没有回答。
 error-schema = { $path } 不是可用的 JSON schema：{ $problem }
 error-nothing-to-replay = { $id } 的日志已被移除，无法重放。

@@ -107,7 +107,8 @@ const CODES: [(&str, Meaning); 37] = [
 ];
 
 /// Words of vendors whose codes do not tell, in lower case.
-const WORDS: [(&str, Meaning); 26] = [
+const WORDS: [(&str, Meaning); 27] = [
+    ("content filtering policy", Meaning::Filter),
     ("credit balance is too low", Meaning::Empty),
     ("insufficient balance", Meaning::Empty),
     ("insufficient credits", Meaning::Empty),

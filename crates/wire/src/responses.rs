@@ -407,6 +407,7 @@ fn head(response: &Value, draft: &mut Draft) {
     draft.usage.input_tokens = usage["input_tokens"].as_u64();
     draft.usage.output_tokens = usage["output_tokens"].as_u64();
     draft.usage.cache_read_tokens = usage["input_tokens_details"]["cached_tokens"].as_u64();
+    draft.usage.cache_write_tokens = usage["input_tokens_details"]["cache_write_tokens"].as_u64();
     let stop = match response["status"].as_str().unwrap_or("completed") {
         "completed" => Some(StopReason::EndTurn),
         "incomplete" => match response["incomplete_details"]["reason"].as_str() {

@@ -25,7 +25,10 @@ from .closed import closed
 from .story import pieces
 
 NAME = "anthropic"
-MODELS = ("claude-sonnet-4-5", "claude-opus-4-6")
+MODELS = ("claude-opus-4-5", "claude-opus-4-7")
+# The types know only what the newest models take.
+OLDER_FIELDS = {"claude-opus-4-5": {"temperature"}}
+REFUSED_FIELDS = {}
 KEY_VARIABLE = "ANTHROPIC_API_KEY"
 HEADERS = ("x-api-key", "anthropic-version", "content-type")
 COUNTS_CACHE_WRITES = True
@@ -151,6 +154,11 @@ def pictures(body):
     blocks = (block for message in body["messages"] for block in message["content"])
     inside = (part for block in blocks if block["type"] == "tool_result" for part in block["content"])
     return [part["source"]["data"] for part in inside if part["type"] == "image"]
+
+
+def plain(body):
+    """A body in the one of several spellings that everybody uses."""
+    return body
 
 
 def official(url, key, asked):

@@ -18,6 +18,9 @@ from .story import pieces
 
 NAME = "openai-chat"
 MODELS = ("gpt-5.1", "gpt-4.1")
+OLDER_FIELDS = {}
+# The types take them for any model.
+REFUSED_FIELDS = {"gpt-5.1": {"temperature"}}
 KEY_VARIABLE = "OPENAI_API_KEY"
 HEADERS = ("authorization", "content-type")
 COUNTS_CACHE_WRITES = True
@@ -148,6 +151,11 @@ def pictures(body):
     lists = (message["content"] for message in body["messages"] if isinstance(message.get("content"), list))
     parts = (part for parts in lists for part in parts if part["type"] == "image_url")
     return [part["image_url"]["url"].partition(";base64,")[2] for part in parts]
+
+
+def plain(body):
+    """A body in the one of several spellings that everybody uses."""
+    return body
 
 
 def official(url, key, asked):

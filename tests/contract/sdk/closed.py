@@ -36,6 +36,10 @@ def _close(schema):
     if not isinstance(schema, dict):
         return schema
     made = {key: _close(value) for key, value in schema.items()}
+    if made.get("type") == "model" and made.get("config", {}).get("extra_fields_behavior") != "forbid":
+        # Its fields instead of the class, which has an open validator of its own already.
+        named = {"ref": made["ref"]} if "ref" in made else {}
+        made = {**made["schema"], **named}
     if made.get("type") in ("typed-dict", "model-fields"):
         made["extra_behavior"] = "forbid"
     if made.get("type") == "generator" and "items_schema" in made:
@@ -56,13 +60,11 @@ def _path(location):
     return ".".join(str(part) for part in location)
 
 
-def accepted_misspellings(validator, body):
-    """Misspells each key of a body in turn, and gives those that the validator takes all the same."""
-    return [
-        ".".join(map(str, path))
-        for path in _key_paths(body)
-        if not problems(validator, _misspelt(body, path))
-    ]
+def misspellings(validator, body):
+    """Misspells each key of a body in turn; gives how many there were, and which were taken."""
+    paths = list(_key_paths(body))
+    taken = [path for path in paths if not problems(validator, _misspelt(body, path))]
+    return len(paths), [_path(path) for path in taken]
 
 
 def _key_paths(value, path=()):

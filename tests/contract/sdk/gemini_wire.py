@@ -10,11 +10,13 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from . import recorder
-from .closed import closed
+from .closed import FREE, closed
 from .story import pieces
 
 NAME = "gemini"
 MODELS = ("gemini-2.5-pro", "gemini-3-pro-preview")
+OLDER_FIELDS = {}
+REFUSED_FIELDS = {}
 KEY_VARIABLE = "GEMINI_API_KEY"
 HEADERS = ("x-goog-api-key", "content-type")
 COUNTS_CACHE_WRITES = False
@@ -122,6 +124,25 @@ def pictures(body):
     parts = [part for content in body["contents"] for part in content["parts"]]
     inside = [part for outer in parts for part in outer.get("functionResponse", {}).get("parts", [])]
     return [part["inlineData"]["data"] for part in parts + inside if "inlineData" in part]
+
+
+def plain(body, key=""):
+    """A body in the one of several spellings that everybody uses: the vendor's client writes some
+    keys with underscores, bytes in the alphabet for URLs, and a role where there is only one."""
+    if isinstance(body, list):
+        return [plain(item) for item in body]
+    if isinstance(body, dict) and key not in FREE:
+        named = {_camel(name): value for name, value in body.items()}
+        if key == "systemInstruction":
+            named.pop("role", None)
+        return {name: plain(value, name) for name, value in named.items()}
+    if key in ("data", "thoughtSignature"):
+        return body.replace("-", "+").replace("_", "/").rstrip("=")
+    return body
+
+
+def _camel(name):
+    return to_camel(name) if "_" in name else name
 
 
 def official(url, key, asked):

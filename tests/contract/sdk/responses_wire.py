@@ -31,6 +31,9 @@ from .story import pieces
 
 NAME = "openai"
 MODELS = ("gpt-5.1", "gpt-4.1")
+OLDER_FIELDS = {}
+# The types take them for any model.
+REFUSED_FIELDS = {"gpt-5.1": {"temperature"}}
 KEY_VARIABLE = "OPENAI_API_KEY"
 HEADERS = ("authorization", "content-type")
 COUNTS_CACHE_WRITES = True
@@ -221,6 +224,11 @@ def pictures(body):
     lists = (item["output"] for item in body["input"] if isinstance(item.get("output"), list))
     parts = (part for parts in lists for part in parts if part["type"] == "input_image")
     return [part["image_url"].partition(";base64,")[2] for part in parts]
+
+
+def plain(body):
+    """A body in the one of several spellings that everybody uses."""
+    return body
 
 
 def official(url, key, asked):

@@ -192,7 +192,8 @@ async fn check(
         .map_err(|_| Problem::NoAnswer {
             model: name.clone(),
             seconds: CHECK_TIMEOUT.as_secs(),
-        })??;
+        })?
+        .map_err(Problem::Unanswered)?;
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let words: String = answer.parts.iter().filter_map(spoken).collect();
     if as_json {

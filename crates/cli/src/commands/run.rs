@@ -72,6 +72,7 @@ impl Run {
         let chosen = self.model.choose(settings).await?;
         let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
         models.find(&chosen.name)?;
+        let small_model = chosen.small_model.clone();
         let new = NewRun {
             agent: self.agent,
             max_iterations: self.max_iterations,
@@ -81,6 +82,7 @@ impl Run {
             ..chosen.run(prompt, workspace)
         };
         let wishes = Wishes {
+            small_model,
             max_concurrent: self.max_concurrent,
             max_depth: self.max_depth,
             ..Wishes::default()

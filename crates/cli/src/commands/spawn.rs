@@ -79,6 +79,7 @@ impl Spawn {
         let chosen = self.model.choose(settings).await?;
         let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
         models.find(&chosen.name)?;
+        let small_model = chosen.small_model.clone();
         let new = NewRun {
             agent: Some(self.agent),
             label: self.label,
@@ -90,6 +91,7 @@ impl Spawn {
             ..chosen.run(task, workspace).in_background()
         };
         let wishes = Wishes {
+            small_model,
             only_admits: self.detach,
             ..Wishes::default()
         };

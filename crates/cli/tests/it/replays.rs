@@ -92,10 +92,25 @@ fn a_fork_goes_on_with_another_model() {
     );
 }
 
+/// Nothing here depends on who is quicker: a recording follows turns, not time.
+const BLOCKING: &str = "  - when: { depth: 1, turn: 1 }
+    calls: [{ tool: list_dir, args: { path: '.' } }]
+  - when: { depth: 1 }
+    say: found
+  - when: { turn: 1 }
+    calls:
+      - { tool: task, args: { description: one, prompt: look, subagent_type: explore } }
+      - { tool: task, args: { description: two, prompt: look too, subagent_type: explore } }
+  - when: { turn: 2 }
+    calls: [{ tool: subagents, args: { action: list } }]
+  - fault: { kind: retryable, message: busy, times: 1 }
+    say: all is well
+";
+
 #[test]
 fn a_recording_plays_back_without_its_model() {
     let world = World::new();
-    let model = world.scenario(STORY);
+    let model = world.scenario(BLOCKING);
     let tape = world.folder().join("tape");
     let tape = tape.to_str().unwrap();
     let first = world.json(&["run", "Look", "--json", "--model", &model, "--record", tape]);

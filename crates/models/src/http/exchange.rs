@@ -39,7 +39,7 @@ impl<'a> Exchange<'a> {
         let provider = &model.provider;
         let wrong = |what: &str| {
             ModelError::fatal(format!(
-                "the {what} of {} in sortie.toml cannot be sent",
+                "the {what} of {} in the configuration cannot be sent",
                 provider.name
             ))
         };
@@ -157,7 +157,7 @@ impl<'a> Exchange<'a> {
         let target = target.map_or_else(String::new, |url| format!(" to {}", host(&url)));
         ModelError::fatal(format!(
             "{} redirects{target} ({}); this is not followed, because it would carry the key \
-             there: correct `base_url` under [providers.{}] in sortie.toml",
+             there: correct `base_url` under [providers.{}] in the configuration",
             host(&self.url),
             response.status().as_u16(),
             self.model.provider.name,

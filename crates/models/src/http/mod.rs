@@ -24,6 +24,8 @@ use exchange::Exchange;
 
 /// About how many bytes of a request are one token.
 const BYTES_PER_TOKEN: u64 = 4;
+/// The estimate may be wrong by a part: a question is refused only beyond a quarter more.
+const WINDOW_SLACK: u64 = 4;
 /// About how many tokens an image is.
 const TOKENS_PER_IMAGE: u64 = 1_500;
 
@@ -102,10 +104,12 @@ impl HttpModel {
             }
         };
         let exchange = self.exchange(&asked)?;
+        let tokens = tokens(&asked, exchange.body_bytes());
+        self.fits(tokens)?;
         let mut lead = self.lead(&asked).await;
         let mut place = self.gate.enter(Wish {
             has_fallback: request.options.has_fallback,
-            tokens: tokens(&asked, exchange.body_bytes()),
+            tokens,
         });
         let quiet = HeldOnly(deltas);
         let sink = match mode {
@@ -146,6 +150,22 @@ impl HttpModel {
                         && !failure.error.shown => {}
                 result => return result,
             }
+        }
+    }
+
+    /// A question that is certainly too long is not asked: some servers would cut it in silence.
+    fn fits(&self, tokens: u64) -> Result<(), ModelError> {
+        match self.facts.context_window {
+            Some(window) if tokens > window.saturating_add(window / WINDOW_SLACK) => {
+                Err(ModelError::new(
+                    Fault::ContextOverflow,
+                    format!(
+                        "the conversation is about {tokens} tokens long, and {} reads {window}",
+                        self.name
+                    ),
+                ))
+            }
+            Some(_) | None => Ok(()),
         }
     }
 

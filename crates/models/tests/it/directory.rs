@@ -21,7 +21,7 @@ fn a_name_that_is_not_there_says_what_is() {
     for (name, expected) in [
         (
             "vendor/big",
-            "there is no provider \"vendor\": known are anthropic, openai, openai-chat, gemini, deepseek, glm, kimi, qwen, openrouter, groq, mistral, xai, ollama, llamacpp, vllm, lmstudio, azure, openai-compatible; another one needs `wire` and `base_url` under [providers.vendor] in sortie.toml",
+            "there is no provider \"vendor\": known are anthropic, openai, openai-chat, gemini, deepseek, glm, kimi, qwen, openrouter, groq, mistral, xai, ollama, llamacpp, vllm, lmstudio, azure, openai-compatible; another one needs `wire` and `base_url` under [providers.vendor] in the configuration",
         ),
         ("script:", "`script:` needs a file: `script:scenario.yaml`"),
         (

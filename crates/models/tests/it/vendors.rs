@@ -113,27 +113,27 @@ fn names_that_cannot_be_asked_say_what_to_do() {
         (
             "anthropic/claude-sonnet-4-5",
             "auth",
-            "there is no key for anthropic: set ANTHROPIC_API_KEY, or `api_key` under [providers.anthropic] in sortie.toml",
+            "there is no key for anthropic: set ANTHROPIC_API_KEY, or `api_key` under [providers.anthropic] in the configuration",
         ),
         (
             "google/gemini-2.5-pro",
             "auth",
-            "there is no key for gemini: set GEMINI_API_KEY or GOOGLE_API_KEY, or `api_key` under [providers.gemini] in sortie.toml",
+            "there is no key for gemini: set GEMINI_API_KEY or GOOGLE_API_KEY, or `api_key` under [providers.gemini] in the configuration",
         ),
         (
             "openai-compatible/x",
             "bad_request",
-            "openai-compatible needs an address: set OPENAI_COMPATIBLE_BASE_URL, or `base_url` under [providers.openai-compatible] in sortie.toml",
+            "openai-compatible needs an address: set OPENAI_COMPATIBLE_BASE_URL, or `base_url` under [providers.openai-compatible] in the configuration",
         ),
         (
             "antropic/claude",
             "bad_request",
-            "there is no provider \"antropic\": did you mean `anthropic`? known are anthropic, openai, openai-chat, gemini, deepseek, glm, kimi, qwen, openrouter, groq, mistral, xai, ollama, llamacpp, vllm, lmstudio, azure, openai-compatible, ftp, half, loud, odd; another one needs `wire` and `base_url` under [providers.antropic] in sortie.toml",
+            "there is no provider \"antropic\": did you mean `anthropic`? known are anthropic, openai, openai-chat, gemini, deepseek, glm, kimi, qwen, openrouter, groq, mistral, xai, ollama, llamacpp, vllm, lmstudio, azure, openai-compatible, ftp, half, loud, odd; another one needs `wire` and `base_url` under [providers.antropic] in the configuration",
         ),
         (
             "half/x",
             "bad_request",
-            "[providers.half] in sortie.toml needs `wire` and `base_url`, because no vendor of this build is called so",
+            "[providers.half] in the configuration needs `wire` and `base_url`, because no vendor of this build is called so",
         ),
         (
             "ftp/x",
@@ -153,12 +153,12 @@ fn names_that_cannot_be_asked_say_what_to_do() {
         (
             "kimi",
             "bad_request",
-            "there is no model \"kimi\": write vendor/model, for example `kimi/kimi-k2.5`; or `offline`, `script:FILE`, `replay:FOLDER`",
+            "there is no model \"kimi\": write vendor/model, for example `kimi/kimi-k3`; or `offline`, `script:FILE`, `replay:FOLDER`",
         ),
         (
             "openrouter/",
             "bad_request",
-            "there is no model \"openrouter/\": write vendor/model, for example `openrouter/anthropic/claude-sonnet-4.5`; or `offline`, `script:FILE`, `replay:FOLDER`",
+            "there is no model \"openrouter/\": write vendor/model, for example `openrouter/anthropic/claude-sonnet-5.5`; or `offline`, `script:FILE`, `replay:FOLDER`",
         ),
     ] {
         let error = directory(&[], &providers).find(name).unwrap_err();
@@ -186,14 +186,14 @@ fn what_is_known_about_models() {
     for (name, expected) in [
         ("anthropic/claude-sonnet-4-5", "200000 images Auto 3"),
         ("openai/gpt-4.1", "1047576 images Auto 2"),
-        ("claude/claude-opus-4-6", "200000 images Auto 5"),
+        ("claude/claude-opus-4-6", "1000000 images Auto 5"),
         ("ollama/gemma2:9b", "? text Schema 0"),
         (
             "openrouter/anthropic/claude-haiku-4.5",
             "200000 images Auto 1",
         ),
         ("deepseek/deepseek-chat", "1000 images Fenced 0"),
-        ("mistral/codestral-latest", "128000 text Auto ?"),
+        ("mistral/codestral-latest", "128000 text Auto 0.3"),
     ] {
         let known = directory.known(name).unwrap();
         let window = known
@@ -217,10 +217,10 @@ fn the_first_key_that_is_set_suggests_a_model() {
     for (set, expected) in [
         (&[][..], None),
         (&[("OPENAI_API_KEY", "")], None),
-        (&[("MOONSHOT_API_KEY", "k")], Some("kimi/kimi-k2.5")),
+        (&[("MOONSHOT_API_KEY", "k")], Some("kimi/kimi-k3")),
         (
             &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")],
-            Some("anthropic/claude-sonnet-4-5"),
+            Some("anthropic/claude-sonnet-5-5"),
         ),
         (&[("OLLAMA_API_KEY", "k")], None),
     ] {
@@ -290,4 +290,24 @@ async fn local_servers_are_found_with_their_models() {
             "llamacpp/big.gguf None"
         ]
     );
+}
+
+#[tokio::test]
+async fn a_question_that_is_certainly_too_long_is_not_asked() {
+    let window = ModelSettings {
+        context_window: Some(1_000),
+        ..ModelSettings::default()
+    };
+    let directory = Directory::new(DirectorySettings {
+        models: BTreeMap::from([("ollama/small".to_owned(), window)]),
+        // Nobody is there: whoever is asked after all gives another error.
+        environment: variables(&[("OLLAMA_HOST", "127.0.0.1:9")]),
+        ..DirectorySettings::default()
+    });
+    let model = directory.find("ollama/small").unwrap();
+    for (words, expected) in [(200, "transient"), (20_000, "context_overflow")] {
+        let long = request("main", "l", &"word ".repeat(words), &[]);
+        let error = model.turn(long, &NoDeltas).await.unwrap_err();
+        assert_eq!(error.fault.name(), expected, "{words}: {error}");
+    }
 }

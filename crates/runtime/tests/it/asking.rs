@@ -135,17 +135,22 @@ async fn pictures_reach_the_model_and_survive_a_restart() {
     .begin()
     .await;
     let png = b"\x89PNG\r\n\x1a\n and the rest";
+    let shown = |request: &sortie_core::ModelRequest| -> Vec<Vec<u8>> {
+        let images = request.images.values();
+        images.map(|bytes| bytes.to_vec()).collect()
+    };
     std::fs::write(stage.workspace().join("dot.png"), png).expect("a picture");
     stage.model().hold("main#2");
     let run = stage.start("look").await;
     stage.until_asked("main", 2).await;
+    let first = stage.model().request("main", 2).expect("its question");
+    assert_eq!(shown(&first), [png.to_vec()], "at once");
     let stage = stage.crash().await;
     stage.model().let_go("main#2");
     let record = stage.end_of(run).await;
     assert_eq!(record.status, Status::Completed, "{record:?}");
     let request = stage.model().request("main", 2).expect("its question");
-    let shown: Vec<&[u8]> = request.images.values().map(|bytes| &**bytes).collect();
-    assert_eq!(shown, [png.as_slice()]);
+    assert_eq!(shown(&request), [png.to_vec()], "and after a crash");
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> 
              wait_position = NULL, progress = MAX(progress, :progress), tool_calls = :tool_calls, model = :model,
              last_text = :last_text, input_tokens = :input_tokens, output_tokens = :output_tokens,
              cache_read_tokens = :cache_read_tokens, cache_write_tokens = :cache_write_tokens,
-             cost_usd = :cost_usd
+             cost_usd = :cost_usd, unpriced = :unpriced
          WHERE rowid = :rowid",
         named_params! {
             ":rowid": rowid,
@@ -103,6 +103,7 @@ fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> 
             ":cache_read_tokens": usage.cache_read_tokens.map(whole),
             ":cache_write_tokens": usage.cache_write_tokens.map(whole),
             ":cost_usd": usage.cost_usd,
+            ":unpriced": summary.unpriced,
         },
     )?;
     Ok(())

@@ -130,12 +130,12 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
 
 /// What a run used is also what its ancestors' descendants used, whoever of them has ended.
 fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
-    if row.usage == Usage::default() {
+    if row.usage == Usage::default() && row.unpriced == 0 {
         return Ok(());
     }
     let mut next = row.parent.map(|parent| parent.to_string());
     while let Some(ancestor) = next {
-        row::add_usage(connection, &ancestor, row.usage)?;
+        row::add_usage(connection, &ancestor, row)?;
         next = sql::first(
             connection,
             "SELECT parent_id FROM runs WHERE run_id = ?1",

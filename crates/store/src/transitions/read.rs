@@ -115,7 +115,7 @@ pub(crate) fn usage(connection: &Connection, filter: &ListFilter) -> Done<Vec<Us
         connection,
         &format!(
             "SELECT session, agent, model, COUNT(*) AS runs, SUM(tool_calls) AS tool_calls,
-                    COUNT(*) - COUNT(cost_usd) AS unpriced,
+                    SUM(unpriced > 0) AS unpriced,
                     SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
                     SUM(cache_read_tokens) AS cache_read_tokens,
                     SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_usd) AS cost_usd

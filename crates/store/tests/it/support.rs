@@ -160,6 +160,7 @@ pub(crate) fn summary(progress: u8) -> Summary {
             input_tokens: Some(7),
             ..Usage::default()
         },
+        unpriced: 0,
         model: "offline".to_owned(),
         last_text: Some("so far".to_owned()),
     }

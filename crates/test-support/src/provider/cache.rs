@@ -72,3 +72,51 @@ fn common(left: &str, right: &str) -> usize {
     let pairs = left.bytes().zip(right.bytes());
     pairs.take_while(|(left, right)| left == right).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn asked(model: &str, system: &str, task: &str, marked: bool) -> Asked {
+        let mut system = json!([{"type": "text", "text": system}]);
+        if marked {
+            system[0]["cache_control"] = json!({"type": "ephemeral"});
+        }
+        let content = json!([{"type": "text", "text": task}]);
+        let body = json!({"model": model, "system": system, "messages": [
+            {"role": "user", "content": content}
+        ]});
+        Asked::read(Wire::Anthropic, "/v1/messages", body)
+    }
+
+    #[test]
+    fn a_prompt_is_read_from_the_cache_once_its_answer_has_begun() {
+        let long = "x".repeat(8000);
+        let mut cache = Cache::default();
+        let (first, place) = cache.charge(&asked("a", &long, "one", true));
+        assert!(
+            first.cache_read == 0 && first.cache_write > 2000,
+            "{first:?}"
+        );
+        let mut reads = |model: &str, system: &str, marked: bool, begun: Option<usize>| {
+            if let Some(place) = begun {
+                cache.begun(place);
+            }
+            cache
+                .charge(&asked(model, system, "two", marked))
+                .0
+                .cache_read
+                > 2000
+        };
+        assert!(
+            !reads("a", &long, true, None),
+            "before the answer has begun"
+        );
+        assert!(reads("a", &long, true, Some(place)));
+        assert!(!reads("a", &long, false, None), "without a mark");
+        assert!(!reads("b", &long, true, None), "another model");
+        assert!(!reads("a", "short", true, None), "another beginning");
+    }
+}

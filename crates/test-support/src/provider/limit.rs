@@ -43,3 +43,30 @@ impl Bucket {
         Err(self.limit.retry_after.then(|| wait.as_secs() + 1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_takes_a_burst_and_then_its_pace() {
+        let mut bucket = Bucket::new(Limit {
+            per_second: 2.0,
+            burst: 3.0,
+            retry_after: true,
+        });
+        let at = Duration::from_millis;
+        for (time, expected) in [
+            (0, Ok(())),
+            (0, Ok(())),
+            (0, Ok(())),
+            (0, Err(Some(1))),
+            (400, Err(Some(1))),
+            (500, Ok(())),
+            (900, Err(Some(1))),
+            (1000, Ok(())),
+        ] {
+            assert_eq!(bucket.take(at(time)), expected, "at {time} ms");
+        }
+    }
+}

@@ -63,8 +63,8 @@ fn a_long_wait_is_worse_than_another_model() {
 
 #[test]
 fn a_filter_is_not_gone_around() {
-    check(Reply::ContentFilter, 1, false);
     check(Reply::Refusal, 1, false);
+    check(Reply::ContentFilter, 1, false);
 }
 
 /// Thinking is signed by its vendor, and no other takes it.

@@ -1,7 +1,8 @@
 //! Thirty-two children on one model that takes a few requests a second: all of them finish, about
 //! as fast as the limit allows, and those who wait can be seen waiting.
 
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sortie_test_support::provider::{Asked, Call, Limit, Provider, Reply, Settings, Wire};
@@ -97,4 +98,28 @@ fn many_children_share_a_limit_that_says_when_to_come_back() {
 #[test]
 fn many_children_share_a_limit_that_does_not() {
     check(false);
+}
+
+/// How long nothing is answered, in the middle of the work of many children.
+const OUTAGE: Duration = Duration::from_secs(2);
+
+#[test]
+fn many_children_sit_an_outage_out() {
+    let begun = OnceLock::new();
+    let provider = Provider::start(Settings::default(), move |asked| {
+        let is_child = asked.task.starts_with("Child");
+        match is_child && begun.get_or_init(Instant::now).elapsed() < OUTAGE {
+            true => Reply::Status(503, None),
+            false => script(asked),
+        }
+    });
+    let site = Site::new(provider, "");
+    let (said, task) = site.run(&model(Wire::Chat), &["--max-concurrent", "32"]);
+    let summary = site.summary();
+    assert_eq!(task["result"], "All is done.", "{said:#?} {summary:#?}");
+    for task in site.world.tasks() {
+        assert_eq!(task["status"], "completed", "{task:#} {summary:#?}");
+    }
+    let failed = summary.len() - REQUESTS;
+    assert!((1..3 * CHILDREN).contains(&failed), "{failed} {summary:#?}");
 }

@@ -15,7 +15,8 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// A world with short timeouts, and more configuration.
+    /// A world with this configuration, and with short timeouts where it says nothing about
+    /// providers.
     pub(super) fn new(provider: Provider, config: &str) -> Self {
         let world = World::new();
         let folder = world.workspace().with_file_name("config");

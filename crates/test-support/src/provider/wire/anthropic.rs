@@ -101,12 +101,12 @@ fn deltas(part: &Part) -> Vec<Value> {
     };
     match part {
         Part::Thought(thought) => {
-            let mut deltas = text(thought, "thinking_delta", "thinking");
+            let mut deltas = pieces(thought, "thinking_delta", "thinking");
             deltas.push(json!({"type": "signature_delta", "signature": signature(thought)}));
             deltas
         }
-        Part::Text(words) | Part::Refusal(words) => text(words, "text_delta", "text"),
-        Part::Call(call) => text(&call.arguments, "input_json_delta", "partial_json"),
+        Part::Text(words) | Part::Refusal(words) => pieces(words, "text_delta", "text"),
+        Part::Call(call) => pieces(&call.arguments, "input_json_delta", "partial_json"),
     }
 }
 
