@@ -94,19 +94,19 @@ fn opened(part: &Part) -> Value {
 }
 
 fn deltas(part: &Part) -> Vec<Value> {
-    let text = |text: &str, kind: &str, key: &str| -> Vec<Value> {
+    let spoken = |text: &str, kind: &str, key: &str| -> Vec<Value> {
         pieces(text)
             .map(|piece| json!({"type": kind, key: piece}))
             .collect()
     };
     match part {
         Part::Thought(thought) => {
-            let mut deltas = pieces(thought, "thinking_delta", "thinking");
+            let mut deltas = spoken(thought, "thinking_delta", "thinking");
             deltas.push(json!({"type": "signature_delta", "signature": signature(thought)}));
             deltas
         }
-        Part::Text(words) | Part::Refusal(words) => pieces(words, "text_delta", "text"),
-        Part::Call(call) => pieces(&call.arguments, "input_json_delta", "partial_json"),
+        Part::Text(words) | Part::Refusal(words) => spoken(words, "text_delta", "text"),
+        Part::Call(call) => spoken(&call.arguments, "input_json_delta", "partial_json"),
     }
 }
 
