@@ -144,7 +144,7 @@ fn events(model: &str, turn: usize) -> String {
         event(
             "content_block_delta",
             &format!(
-                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{{\\"n\\":{turn}}}"}}}}"#
+                r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"input_json_delta","partial_json":"{{\"n\":{turn}}}"}}}}"#
             ),
         );
     } else {

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
@@ -12,8 +12,8 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
 use sortie_core::{
     Arguments, Asker, Block, CallId, Clock, DeltaSink, Held, Message, Model, ModelDirectory,
-    ModelRequest, NoDeltas, Recovery, ResultStatus, SharedMessage, Tool, ToolAnswer, ToolCall,
-    ToolContext, ToolReply, ToolResult, ToolSpec, Touches, TurnOptions,
+    ModelRequest, NoDeltas, Recovery, ResultStatus, RunId, SharedMessage, Tool, ToolAnswer,
+    ToolCall, ToolContext, ToolReply, ToolResult, ToolSpec, Touches, TurnOptions,
 };
 use sortie_models::{Directory, DirectorySettings, ProviderSettings, Secret};
 use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
@@ -263,7 +263,7 @@ fn directory(port: u16) -> Arc<Directory> {
 }
 
 fn request(name: &str, messages: Vec<SharedMessage>) -> ModelRequest {
-    let run = ProcessClock::start().new_run_id();
+    let run = run_id();
     ModelRequest {
         asker: Asker {
             run,
@@ -276,14 +276,27 @@ fn request(name: &str, messages: Vec<SharedMessage>) -> ModelRequest {
         },
         model: format!("bench/{name}"),
         system: "You are measured.".into(),
-        tools: standard_tools(ToolSettings::default())
-            .iter()
-            .map(|tool| tool.spec().clone())
-            .collect(),
+        tools: tools(),
         messages,
         images: Arc::default(),
         options: TurnOptions::default(),
     }
+}
+
+fn run_id() -> RunId {
+    static RUN: OnceLock<RunId> = OnceLock::new();
+    *RUN.get_or_init(|| ProcessClock::start().new_run_id())
+}
+
+/// The tools, shared by all questions as a runtime shares them.
+fn tools() -> Arc<[ToolSpec]> {
+    static TOOLS: OnceLock<Arc<[ToolSpec]>> = OnceLock::new();
+    Arc::clone(TOOLS.get_or_init(|| {
+        standard_tools(ToolSettings::default())
+            .iter()
+            .map(|tool| tool.spec().clone())
+            .collect()
+    }))
 }
 
 /// A history of about so many bytes: calls and answers, as agents have them.

@@ -1,6 +1,6 @@
 //! What a person reads when a run has ended.
 
-use sortie_core::{Lang, Outcome, Reason, RunId, RunRecord};
+use sortie_core::{Lang, Outcome, Reason, RunId, RunRecord, Usage};
 use sortie_text::{cut_middle, one_line, outcome_error, strip_sequences, t};
 
 use crate::ids::Prefixes;
@@ -20,6 +20,11 @@ pub(crate) fn ended(
     match &record.outcome {
         Some(Outcome::Completed { text }) => {
             final_text(settings, text)?;
+            if settings.terminal.progress
+                && let Some(spent) = spent(settings.lang, record.total_usage())
+            {
+                output::note(&t!(settings.lang, "run-spent", spent = spent));
+            }
             blocked(settings, record);
             Ok(())
         }
@@ -38,6 +43,24 @@ pub(crate) fn final_text(settings: &Settings, text: &str) -> Result<(), Problem>
     } else {
         output::text(text)
     }
+}
+
+/// What was used, in words; `None` if nobody knows.
+pub(crate) fn spent(lang: Lang, usage: Usage) -> Option<String> {
+    let tokens = t!(
+        lang,
+        "spent-tokens",
+        input = usage.input_tokens?,
+        cached = usage.cache_read_tokens.unwrap_or(0),
+        output = usage.output_tokens.unwrap_or(0)
+    );
+    Some(match usage.cost_usd {
+        Some(cost) => format!(
+            "{tokens}, {}",
+            t!(lang, "spent-cost", cost = format!("{cost:.4}"))
+        ),
+        None => format!("{tokens}, {}", t!(lang, "spent-unknown")),
+    })
 }
 
 fn blocked(settings: &Settings, record: &RunRecord) {

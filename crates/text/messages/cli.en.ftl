@@ -285,3 +285,14 @@ error-schema = { $path } is not a usable JSON schema: { $problem }
 error-nothing-to-replay = The journal of { $id } has been removed, so it cannot be run again.
 error-replay = Task { $id } comes out differently at event { $seq }. Journal: { $recorded } Replayed: { $replayed }
 doctor-config-todo = Correct the files named, or run `sortie config show` to see what holds.
+
+# What a run used.
+run-spent = Used: { $spent }.
+field-total = with subagents
+spent-tokens =
+    { $cached ->
+        [0] { $input } tokens in, { $output } out
+       *[other] { $input } tokens in ({ $cached } from the cache), { $output } out
+    }
+spent-cost = about ${ $cost }
+spent-unknown = cost unknown

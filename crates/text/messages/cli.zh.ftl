@@ -257,3 +257,14 @@ error-schema = { $path } 不是可用的 JSON schema：{ $problem }
 error-nothing-to-replay = { $id } 的日志已被移除，无法重放。
 error-replay = 任务 { $id } 在第 { $seq } 个事件处结果不同。日志：{ $recorded } 重放：{ $replayed }
 doctor-config-todo = 请改正所提到的文件，或用 `sortie config show` 查看生效的内容。
+
+# 一次运行的用量。
+run-spent = 用量：{ $spent }。
+field-total = 含子任务
+spent-tokens =
+    { $cached ->
+        [0] 输入 { $input }、输出 { $output } 个 token
+       *[other] 输入 { $input }（其中缓存 { $cached }）、输出 { $output } 个 token
+    }
+spent-cost = 约 ${ $cost }
+spent-unknown = 费用未知

@@ -10,6 +10,7 @@ mod configured;
 mod crash_table;
 mod demo;
 mod doctor;
+mod found;
 mod life;
 mod providers;
 mod reference;

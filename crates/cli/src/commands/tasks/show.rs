@@ -1,7 +1,7 @@
 //! `sortie tasks show`.
 
 use clap::Args;
-use sortie_core::{Clock, Lang, RunRecord, TaskJson, Timestamp};
+use sortie_core::{Clock, Lang, RunRecord, TaskJson, Timestamp, Usage};
 use sortie_runtime::ProcessClock;
 use sortie_text::{cut_middle, one_line, strip_sequences, t};
 
@@ -103,12 +103,14 @@ fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String
         ),
         (
             t!(lang, "field-tokens"),
-            task.usage
-                .total_tokens()
-                .map_or_else(unknown, |tokens| tokens.to_string()),
+            report::spent(lang, task.usage).unwrap_or_else(unknown),
         ),
         (t!(lang, "field-delivery"), record.delivery.to_string()),
     ]);
+    if record.children_usage != Usage::default() {
+        let whole = report::spent(lang, task.total_usage).unwrap_or_else(unknown);
+        rows.push((t!(lang, "field-total"), whole));
+    }
     if let Some(error) = &record.delivery_error {
         rows.push((t!(lang, "field-delivery-error"), one_line(error)));
     }
