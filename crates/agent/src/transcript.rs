@@ -54,6 +54,8 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
             .collect(),
         Event::Answered { blocks, .. } => blocks
             .iter()
+            // A vendor's own mark says nothing to people.
+            .filter(|block| !matches!(block, Block::Reasoning { text, .. } if text.is_empty()))
             .map(|block| match block {
                 Block::Text { text } => line("assistant", text.clone()),
                 Block::Reasoning { text, .. } => line("reasoning", text.clone()),

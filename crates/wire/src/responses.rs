@@ -88,6 +88,9 @@ enum TextFormat<'a> {
 enum Item<'a> {
     Said {
         role: &'static str,
+        /// Whether the model spoke on the way or at the end; newer models want it back.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<&'a str>,
         content: &'a str,
     },
     Native(&'a Value),
@@ -194,20 +197,34 @@ fn items(entry: Entry<'_>) -> Vec<Item<'_>> {
     match entry {
         Entry::Said(content) => vec![Item::Said {
             role: "user",
+            phase: None,
             content,
         }],
-        Entry::Answered(parts) => parts.into_iter().filter_map(answered).collect(),
+        Entry::Answered(parts) => {
+            let mut phase = None;
+            let items = parts.into_iter();
+            items
+                .filter_map(|part| answered(part, &mut phase))
+                .collect()
+        }
         Entry::Results(outcomes) => outcomes.into_iter().map(result).collect(),
     }
 }
 
-fn answered(part: Part<'_>) -> Option<Item<'_>> {
+/// The item of a part; the phase of a message stands in a part before it.
+fn answered<'a>(part: Part<'a>, phase: &mut Option<&'a str>) -> Option<Item<'a>> {
     match part {
         Part::Text(content) => Some(Item::Said {
             role: "assistant",
+            phase: phase.take(),
             content,
         }),
-        Part::Reasoning { text: _, native } => native.get("item").map(Item::Native),
+        Part::Reasoning { text: _, native } => {
+            if let Some(named) = native.get("phase").and_then(Value::as_str) {
+                *phase = Some(named);
+            }
+            native.get("item").map(Item::Native)
+        }
         Part::Call(call) => Some(Item::Call {
             r#type: "function_call",
             call_id: call.id,
@@ -331,11 +348,24 @@ impl Stream {
 
     fn item(&self, slot: Slot, draft: &mut Draft) -> Result<(), ModelError> {
         match slot.item["type"].as_str().unwrap_or_default() {
-            "message" => message(slot, draft),
+            "message" => {
+                if let Some(phase) = slot.item["phase"].as_str() {
+                    draft.push(self.phase(phase))?;
+                }
+                message(slot, draft)
+            }
             "function_call" => draft.push(Piece::Call(call(slot))).map(drop),
             "reasoning" => draft.push(self.reasoning(slot.item)).map(drop),
             // Calls of the vendor's own tools, and what was invented later.
             _ => Ok(()),
+        }
+    }
+
+    /// Kept beside the message, as a part of its own that only this wire reads.
+    fn phase(&self, phase: &str) -> Piece {
+        Piece::Reasoning {
+            text: String::new(),
+            native: Some(json!({"wire": self.origin, "phase": phase})),
         }
     }
 

@@ -368,3 +368,25 @@ fn messages_without_anything_to_say_are_left_out() {
         &[("/messages/1/content/1", json!("absent"))],
     );
 }
+
+#[test]
+fn whether_a_message_was_the_last_word_is_sent_back() {
+    let responses = json!({"format": "responses"});
+    let document = json!({
+        "model": "gpt", "status": "completed", "output": [
+            {"type": "message", "phase": "commentary",
+                "content": [{"type": "output_text", "text": "I look."}]},
+            {"type": "function_call", "call_id": "c1", "name": "read_file", "arguments": "{}"},
+        ]
+    });
+    let (answer, _) = whole(&dialect(responses.clone()), document.to_string().as_bytes());
+    let answer = answer.unwrap();
+    assert_eq!(
+        back(&responses, &answer, "/input/1"),
+        json!({"role": "assistant", "phase": "commentary", "content": "I look."})
+    );
+    // Nobody else hears of it.
+    let chat = json!({"format": "chat"});
+    let sent = back(&chat, &answer, "/messages");
+    assert!(!sent.to_string().contains("commentary"), "{sent}");
+}
