@@ -125,8 +125,15 @@ impl RunState {
     fn admitted(run: RunId, spec: Arc<RunSpec>, past: &Past) -> Self {
         let mut history = past.history.clone();
         let todos = match spec.fork {
-            // Whoever branches off goes on in the middle of things.
-            Some(_) => past.todos.clone(),
+            // Whoever branches off goes on in the middle of things, but never after the last word.
+            Some(_) => {
+                if let Some(Message::Assistant { .. }) = history.last().map(|last| &**last) {
+                    history.push(Arc::new(Message::Notice {
+                        text: text(spec.lang, "notice-fork", &[]),
+                    }));
+                }
+                past.todos.clone()
+            }
             None => {
                 history.push(Arc::new(Message::User {
                     text: spec.task.clone(),

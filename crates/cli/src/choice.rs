@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::Value;
-use sortie_core::Sampling;
+use sortie_core::{ModelDirectory, Sampling};
 use sortie_models::{OFFLINE_MODEL, USUAL_TIMEOUT, discover, suggest_default, usual_endpoints};
 use sortie_runtime::NewRun;
 use sortie_text::t;
@@ -105,6 +105,15 @@ impl ModelArguments {
 }
 
 impl Chosen {
+    /// Finds all models that were named, so that a misspelled one is told now and not in need.
+    pub(crate) fn check(&self, models: &dyn ModelDirectory) -> Result<(), Problem> {
+        let others = self.fallbacks.iter().flatten();
+        for name in std::iter::once(&self.name).chain(others) {
+            models.find(name)?;
+        }
+        Ok(())
+    }
+
     /// A run with this model: a flag beats the agent's wish, the default does not.
     pub(crate) fn run(self, task: String, workspace: PathBuf) -> NewRun {
         let new = NewRun::new(task, workspace, &self.name);

@@ -1,6 +1,7 @@
 //! Where the configuration of a command comes from, and what was wrong with it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sortie_config::{
     Config, ConfigError, Flag, Loaded, Sources, TrustStore, find_project_file, load, project_folder,
@@ -27,6 +28,9 @@ pub(crate) struct Configuration {
     pub(crate) places: Places,
     /// What to tell whoever starts work with it.
     pub(crate) warnings: Vec<String>,
+    /// Why the files do not count: one of them cannot be used. Commands that only look or repair go
+    /// on without them.
+    pub(crate) broken: Option<Arc<ConfigError>>,
 }
 
 /// The files of a configuration.
@@ -57,6 +61,11 @@ impl Configuration {
         let trusted = project_file
             .as_deref()
             .is_some_and(|file| is_trusted(&trust_file, file, &mut warnings));
+        if let Some(named) = &user_file
+            && !named.exists()
+        {
+            warnings.push(format!("SORTIE_CONFIG: there is no {}", named.display()));
+        }
         let places = Places {
             user_file: user_file.unwrap_or_else(|| config_folder.join(USER_FILE)),
             project_file,
@@ -67,14 +76,15 @@ impl Configuration {
             .iter()
             .map(|text| Flag::assignment("--config", text))
             .collect::<Result<_, _>>()?;
-        let loaded = load(&Sources {
+        let sources = Sources {
             user_file: Some(places.user_file.clone()),
             project_file: places.project_file.clone(),
             environment,
             flags,
             trusted,
             provider_names: sortie_models::vendor_names(),
-        })?;
+        };
+        let (loaded, broken) = loaded(&sources, &mut warnings)?;
         warnings.extend(loaded.warnings.iter().map(ToString::to_string));
         warnings.extend(without_effect(&loaded));
         warnings.extend(half_prices(&loaded.config));
@@ -82,6 +92,7 @@ impl Configuration {
             loaded,
             places,
             warnings,
+            broken,
         })
     }
 
@@ -89,6 +100,36 @@ impl Configuration {
     pub(crate) fn config(&self) -> &Config {
         &self.loaded.config
     }
+}
+
+/// Reads what can be read. A project that nobody trusts cannot stop anybody by a broken file; any
+/// other broken file is told when somebody starts work with it.
+fn loaded(
+    sources: &Sources,
+    warnings: &mut Vec<String>,
+) -> Result<(Loaded, Option<Arc<ConfigError>>), ConfigError> {
+    let error = match load(sources) {
+        Ok(loaded) => return Ok((loaded, None)),
+        Err(error) => error,
+    };
+    let without_project = Sources {
+        project_file: None,
+        ..sources.clone()
+    };
+    if !sources.trusted
+        && sources.project_file.is_some()
+        && let Ok(loaded) = load(&without_project)
+    {
+        warnings.push(format!("the project's file is left out: {error}"));
+        return Ok((loaded, None));
+    }
+    let nothing = load(&Sources {
+        user_file: None,
+        environment: Vec::new(),
+        flags: Vec::new(),
+        ..without_project
+    })?;
+    Ok((nothing, Some(Arc::new(error))))
 }
 
 /// A trust file that cannot be read trusts nothing, and says so.

@@ -39,6 +39,7 @@ use crate::settings::{Environment, Settings};
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
+    keep_memory_private();
     let arguments = Arguments::parse();
     let settings = match Settings::new(&arguments.global, Environment::of_process()) {
         Ok(settings) => settings,
@@ -47,6 +48,15 @@ fn main() -> ExitCode {
     let screen = Arc::new(Screen::new(&settings));
     log::start(&settings, arguments.global.verbose, &screen);
     run(arguments, &settings, &screen).into()
+}
+
+/// Keeps other programs of the same user out of this process's memory and environment, where keys
+/// are: a shell command of an agent is such a program. Root is not kept out.
+fn keep_memory_private() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
+        output::note(&format!("sortie: memory cannot be kept private: {error}"));
+    }
 }
 
 fn run(arguments: Arguments, settings: &Settings, screen: &Arc<Screen>) -> Exit {

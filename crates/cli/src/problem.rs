@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::{Lang, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
@@ -48,7 +49,7 @@ pub(crate) enum Problem {
     /// The operating system did not give the process what it needs.
     Process(io::Error),
     /// The configuration cannot be used.
-    Config(ConfigError),
+    Config(Arc<ConfigError>),
     /// A key could not be written.
     ConfigEdit(EditError),
     /// The list of trusted folders cannot be used.

@@ -48,6 +48,8 @@ struct Line {
     ended: bool,
     /// Its place among those who wait for the provider.
     held: Option<u32>,
+    /// Whether that was said in a line of its own.
+    held_told: bool,
 }
 
 impl Progress {
@@ -102,6 +104,7 @@ impl Progress {
                     is_main: false,
                     ended: false,
                     held: None,
+                    held_told: false,
                 };
                 if !self.runs.contains_key(&run) {
                     self.start(run, line, true);
@@ -242,8 +245,9 @@ impl Progress {
         let Some(line) = self.runs.get_mut(&run) else {
             return;
         };
-        let begins = line.held.is_none() && position.is_some();
+        let begins = !line.held_told && position.is_some();
         line.held = position;
+        line.held_told = position.is_some();
         // A terminal shows it in the line; elsewhere the beginning is worth a line of its own.
         if begins && !self.screen.is_live() {
             let words = t!(
@@ -424,6 +428,7 @@ impl Line {
             is_main: record.parent.is_none() && record.lane == Lane::Main,
             ended: false,
             held: held(record),
+            held_told: false,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sortie_config::Language;
 use sortie_core::Lang;
@@ -244,12 +245,17 @@ impl Settings {
         Some(self.absolute_model(name))
     }
 
-    /// Says what was wrong with the configuration. For commands that work with it.
-    pub(crate) fn warn_about_configuration(&self) {
+    /// Says what was wrong with the configuration, or that it cannot be used at all. For commands
+    /// that work with it.
+    pub(crate) fn check_configuration(&self) -> Result<(), Problem> {
+        if let Some(broken) = &self.configuration.broken {
+            return Err(Problem::Config(Arc::clone(broken)));
+        }
         for warning in &self.configuration.warnings {
             let words = t!(self.lang, "config-warning", warning = warning);
             output::note(&strip_sequences(&words));
         }
+        Ok(())
     }
 
     /// The folder that a run works in.
@@ -283,7 +289,7 @@ fn configuration(
         environment.own(),
         &global.config,
     )
-    .map_err(Problem::Config)
+    .map_err(|error| Problem::Config(Arc::new(error)))
 }
 
 fn home(global: &GlobalArguments, environment: &Environment) -> Option<PathBuf> {

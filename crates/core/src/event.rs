@@ -32,7 +32,8 @@ pub enum Event {
     /// An executor holds the run. After a crash or a park there is a new claim; calls that were
     /// under way in an earlier epoch are interrupted by it.
     Claimed {
-        /// The fence.
+        /// The fence. Beside it stands that of the entry, which has the shorter name.
+        #[serde(rename = "claim", alias = "epoch")]
         epoch: Epoch,
         /// Whether the claim before this one died.
         recovered: bool,

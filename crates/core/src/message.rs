@@ -87,6 +87,25 @@ pub enum Arguments {
     },
 }
 
+/// How deep JSON of a model or its vendor may be nested. Journals are read by a parser with a bound
+/// of its own, and such a value stands a few levels deep in its event.
+pub const MAX_JSON_DEPTH: usize = 64;
+
+/// Whether a JSON value is nested deeper than [`MAX_JSON_DEPTH`].
+pub fn is_too_deep(value: &Value) -> bool {
+    fn exceeds(value: &Value, left: usize) -> bool {
+        let Some(left) = left.checked_sub(1) else {
+            return true;
+        };
+        match value {
+            Value::Array(items) => items.iter().any(|item| exceeds(item, left)),
+            Value::Object(fields) => fields.values().any(|field| exceeds(field, left)),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+    exceeds(value, MAX_JSON_DEPTH)
+}
+
 /// The one answer to a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {

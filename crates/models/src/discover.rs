@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::task::JoinSet;
 
+use crate::text::plain_name;
 use crate::vendor::{Environment, ProviderSettings, vendor, vendors};
 
 /// How long a local server may take: it is on this machine.
@@ -140,7 +141,7 @@ struct Shown {
 }
 
 async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) -> Option<Found> {
-    let models = if endpoint.vendor == "ollama" {
+    let models: Vec<FoundModel> = if endpoint.vendor == "ollama" {
         ollama(client, &endpoint, timeout).await?
     } else {
         let url = format!("{}/models", endpoint.base_url);
@@ -153,6 +154,11 @@ async fn ask(client: &reqwest::Client, endpoint: Endpoint, timeout: Duration) ->
             })
             .collect()
     };
+    // A name that cannot be shown cannot be chosen either.
+    let models = models
+        .into_iter()
+        .filter(|model: &FoundModel| plain_name(&model.name) == model.name)
+        .collect();
     Some(Found {
         vendor: endpoint.vendor,
         base_url: endpoint.base_url,

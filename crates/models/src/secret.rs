@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// What stands in the place of a secret.
-const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 /// Secrets shorter than this are not looked for in texts: they would be found everywhere.
 const SHORTEST: usize = 6;
 
@@ -37,6 +37,11 @@ impl Secret {
     /// The key itself, to be sent and for nothing else.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is so short that it stands in other words by chance.
+    pub(crate) fn is_short(&self) -> bool {
+        self.0.len() < SHORTEST
     }
 
     /// Whether there is nothing in it.

@@ -8,6 +8,13 @@ pub(crate) fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
+/// A name that somebody else gave, as it can be shown and kept: no control characters, and not long.
+pub(crate) fn plain_name(name: &str) -> String {
+    const MOST_CHARS: usize = 200;
+    let plain: String = name.chars().filter(|letter| !letter.is_control()).collect();
+    cut(&plain, MOST_CHARS)
+}
+
 /// Whether `text` fits `pattern`, in which `*` stands for any run of characters.
 pub(crate) fn wildcard(pattern: &str, text: &str) -> bool {
     let Some((head, mut rest)) = pattern.split_once('*') else {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use sortie_core::{Fault, ModelError};
-use sortie_wire::Dialect;
+use sortie_wire::{Dialect, Format};
 
 use crate::governor::{Limits, MAX_CONCURRENT};
 use crate::price::Price;
@@ -232,6 +232,11 @@ pub(crate) fn facts(
     let mut dialect = dialect
         .map_err(|error| ModelError::fatal(format!("the entry of {provider} is wrong: {error}")))?;
     dialect.images = settings.images.or(dialect.images);
+    dialect.signs_for = match dialect.format {
+        Format::Anthropic | Format::Responses | Format::Gemini => model.to_owned(),
+        // Reasoning is plain text there.
+        Format::Chat => String::new(),
+    };
     dialect.default_max_tokens = settings.max_tokens.or(dialect.default_max_tokens);
     Ok(ModelFacts {
         dialect,

@@ -8,11 +8,11 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
-    AnswerPart, Asker, Blob, Block, CallId, Claimed, Event, Fence, Finish, ModelAnswer, ModelError,
-    ModelRequest, NotificationKind, Outcome, Park, Reason, RunSpec, StoreError, Summary, ToolCall,
-    ToolSpec, TurnOptions, WaitingOn,
+    AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fence, Finish,
+    MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome, Park, Reason,
+    RunSpec, StoreError, Summary, ToolCall, ToolSpec, TurnOptions, WaitingOn, is_too_deep,
 };
-use sortie_text::text;
+use sortie_text::{first_chars, text};
 use tokio::sync::watch;
 
 use crate::ask::{Album, Asking};
@@ -23,6 +23,8 @@ use crate::past::{self, Unreadable};
 use crate::pen::{Pen, PenError};
 use crate::runtime::Shared;
 
+/// How much of arguments that cannot be kept is kept.
+const MAX_RAW_CHARS: usize = 2_000;
 /// How many calls of one answer run at once.
 const MAX_PARALLEL_CALLS: usize = 64;
 
@@ -478,7 +480,8 @@ async fn sleep_if(time: Option<Duration>) {
     }
 }
 
-/// Gives each call of an answer Sortie's own id.
+/// Gives each call of an answer Sortie's own id. What a journal could not be read back with is left
+/// out: a vendor's item, or arguments, which the model is told of.
 fn answered(turn: u32, answer: ModelAnswer) -> Event {
     let blocks = answer
         .parts
@@ -486,7 +489,10 @@ fn answered(turn: u32, answer: ModelAnswer) -> Event {
         .enumerate()
         .map(|(index, part)| match part {
             AnswerPart::Text(text) => Block::Text { text },
-            AnswerPart::Reasoning { text, native } => Block::Reasoning { text, native },
+            AnswerPart::Reasoning { text, native } => Block::Reasoning {
+                text,
+                native: native.filter(|native| !is_too_deep(native)),
+            },
             AnswerPart::Call {
                 provider_id,
                 name,
@@ -495,7 +501,7 @@ fn answered(turn: u32, answer: ModelAnswer) -> Event {
                 id: CallId::new(turn, index),
                 provider_id,
                 name,
-                arguments,
+                arguments: readable(arguments),
             }),
         })
         .collect();
@@ -506,6 +512,16 @@ fn answered(turn: u32, answer: ModelAnswer) -> Event {
         usage: answer.usage,
         model: answer.model,
         held_ms: answer.held_ms,
+    }
+}
+
+fn readable(arguments: Arguments) -> Arguments {
+    match arguments {
+        Arguments::Json(value) if is_too_deep(&value) => Arguments::Malformed {
+            raw: first_chars(&value.to_string(), MAX_RAW_CHARS).to_owned(),
+            error: format!("the arguments are nested deeper than {MAX_JSON_DEPTH} levels"),
+        },
+        arguments @ (Arguments::Json(_) | Arguments::Malformed { .. }) => arguments,
     }
 }
 

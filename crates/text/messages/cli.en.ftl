@@ -250,6 +250,7 @@ column-output = Output
 column-cost = Cost (estimated)
 usage-total = all
 config-warning = Configuration: { $warning }
+config-no-key = No key that begins with { $key } is set; `sortie config schema` has all of them.
 config-set = { $key } is set in { $path }.
 config-unset = { $key } was removed from { $path }.
 config-not-set = { $key } was not set in { $path }.

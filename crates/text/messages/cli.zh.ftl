@@ -226,6 +226,7 @@ column-output = 输出
 column-cost = 费用（估计）
 usage-total = 合计
 config-warning = 配置：{ $warning }
+config-no-key = 没有以 { $key } 开头的已设置的键；`sortie config schema` 列出所有键。
 config-set = 已在 { $path } 中设置 { $key }。
 config-unset = 已从 { $path } 中移除 { $key }。
 config-not-set = { $path } 中没有设置 { $key }。

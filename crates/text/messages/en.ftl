@@ -92,6 +92,7 @@ compact-images =
     }
 compact-notice = a message of the runtime
 todo-list = Your todo list:
+notice-fork = [Branched off] This run goes on from here. If there is more to do for the task, do it; otherwise give your result again.
 notice-steer-parent = [Added by the agent that started you] Take this into account from now on:
     { $text }
 notice-steer-person = [Added by a person] Take this into account from now on:
@@ -143,7 +144,7 @@ call-malformed = Error: the arguments are not valid JSON ({ $error }), so nothin
 call-denied = Denied: { $tool } may not be called here (decided by: { $layer }), so nothing ran. Do not look for a way around it: use the tools you have ({ $known }), or say in your report what you could not do.
 call-interrupted = Interrupted: the process died while { $tool } ran, and its outcome is unknown. Verify first whether it happened before you do it again.
 call-cancelled = Cancelled: the call was stopped, or never began. Whatever it had changed by then was not undone.
-call-forked = The answer to this call came after the place where this run branched off. Make the call again if you need it.
+call-forked = This call belongs to the run that this one branched off, and may already have run there. Look first, and make it again only if you need to.
 call-cut =
     { $count ->
         [one] [{ $count } character left out at "…"; read_file with path "blob:{ $id }" gives the whole text]

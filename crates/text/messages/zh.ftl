@@ -68,6 +68,7 @@ compact-summary = [已缩短：{ $title }，{ $chars } 个字符，{ $lines } �
 compact-images = [略去 { $count } 张图片]
 compact-notice = 运行时的一条消息
 todo-list = 你的待办清单：
+notice-fork = [已分叉] 本次运行从这里继续。若任务尚有未尽之事，请继续完成；否则请再次给出结果。
 notice-steer-parent = [启动你的 Agent 补充] 从现在起请考虑以下内容：
     { $text }
 notice-steer-person = [有人补充] 从现在起请考虑以下内容：
@@ -107,7 +108,7 @@ call-malformed = 错误：参数不是有效的 JSON（{ $error }），没有执
 call-denied = 已拒绝：这里不允许调用 { $tool }（由以下层决定：{ $layer }），没有执行任何操作。不要设法绕过：请使用你已有的工具（{ $known }），或在报告中说明哪些事没能做到。
 call-interrupted = 已中断：{ $tool } 运行期间进程终止，结果未知。再次执行之前，请先核实它是否已经发生。
 call-cancelled = 已取消：该调用被停止，或尚未开始。此前已做的更改没有撤销。
-call-forked = 这个调用的回答晚于本次运行的分叉点。如有需要，请重新调用。
+call-forked = 这个调用属于本次运行所分叉自的运行，可能已在那里执行过。请先查看，确有需要再重新调用。
 call-cut = [在“…”处省略了 { $count } 个字符；用 read_file 读取路径 "blob:{ $id }" 可得到全文]
 
 ## 被拒绝的启动

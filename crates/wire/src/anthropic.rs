@@ -219,9 +219,9 @@ fn thinking(
                 budget_tokens: tokens.min(most).max(LEAST_BUDGET),
             })
         }
-        (Thinking::AnthropicAdaptive | Thinking::AnthropicBudget, Level::Off) => {
-            Some(ThinkingWish::Disabled)
-        }
+        (Thinking::AnthropicBudget, Level::Off) => Some(ThinkingWish::Disabled),
+        // The newest of them refuse to have it switched off; the least effort is as near as it gets.
+        (Thinking::AnthropicAdaptive, Level::Off) => None,
         (
             Thinking::AnthropicBudget
             | Thinking::None
@@ -264,6 +264,7 @@ fn raised(limit: u64, wish: Option<&ThinkingWish>) -> u64 {
 fn output_config<'a>(dialect: &Dialect, request: &'a ModelRequest) -> Option<OutputConfig<'a>> {
     let effort = match (dialect.thinking, Level::of(request)) {
         (Thinking::AnthropicAdaptive, Level::Named(word)) => Some(word),
+        (Thinking::AnthropicAdaptive, Level::Off) => Some("low"),
         (_, Level::Unset | Level::Off | Level::Named(_)) => None,
     };
     let format = match schema(dialect, request) {

@@ -384,16 +384,15 @@ fn unit_ms(unit: &str) -> Option<f64> {
     }
 }
 
-/// Milliseconds, rounded up; a negative or endless wait is none.
+/// Milliseconds, rounded up; a negative wait is none, and one of more than a day is a day.
 fn whole_ms(ms: f64) -> Option<u64> {
-    /// A day: whatever says more is broken.
     const MOST_MS: f64 = 86_400_000.0;
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "checked to be between 0 and a day"
     )]
-    (0.0..=MOST_MS).contains(&ms).then(|| ms.ceil() as u64)
+    (ms >= 0.0).then(|| ms.min(MOST_MS).ceil() as u64)
 }
 
 /// The text in one line, without what looks like a key: some vendors repeat the one they refuse.

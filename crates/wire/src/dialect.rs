@@ -53,6 +53,8 @@ pub struct Dialect {
     /// Who answers. Reasoning goes back only to the vendor it came from, so two vendors that share
     /// a format need different names here.
     pub vendor: String,
+    /// The model, where what it signed or encrypted means nothing to other models of the vendor.
+    pub signs_for: String,
     /// What follows the base URL, with `{model}` for the model's name; unset is the format's own.
     pub path: Option<String>,
     /// The same for answers in pieces, where it differs.
@@ -118,6 +120,7 @@ impl Default for Dialect {
         Self {
             format: Format::default(),
             vendor: String::new(),
+            signs_for: String::new(),
             path: None,
             streaming_path: None,
             extra: Map::new(),
@@ -175,12 +178,14 @@ impl Dialect {
         own.map_or(self.format.path(mode), String::as_str)
     }
 
-    /// The name under which reasoning of this vendor is kept.
+    /// The name under which reasoning is kept: that of who can read it again.
     pub(crate) fn origin(&self) -> String {
-        if self.vendor.is_empty() {
-            return self.format.name().to_owned();
-        }
-        format!("{}:{}", self.format.name(), self.vendor)
+        let format = self.format.name();
+        [format, &self.vendor, &self.signs_for]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect::<Vec<_>>()
+            .join(":")
     }
 }
 

@@ -415,8 +415,8 @@ fn read_schema(text: String, stop: StopReason) -> Reading {
     }
 }
 
-/// At most one block is a step; a text without is the answer. What follows the block was written
-/// before the result was known, and is void.
+/// One block at the very end is a step; a text without any is the answer. A block in the middle is
+/// not run: it may be quoted, or an example.
 fn read_fenced(text: String, _stop: StopReason) -> Reading {
     let blocks: Vec<Fenced<'_>> = fenced(&text).into_iter().filter(Fenced::is_step).collect();
     match blocks.as_slice() {
@@ -424,6 +424,10 @@ fn read_fenced(text: String, _stop: StopReason) -> Reading {
         [block] if !block.is_closed => {
             let error = format!("the block has no closing {FENCE}");
             unreadable(text, error)
+        }
+        [block] if !text[block.end..].trim().is_empty() => {
+            let error = "end your message with the block; what stands in the middle is no step";
+            unreadable(text, error.to_owned())
         }
         [block] => match serde_json::from_str(block.body) {
             Ok(step) => {
@@ -473,6 +477,7 @@ fn unreadable(raw: String, error: String) -> Reading {
 /// A fenced block of a text.
 struct Fenced<'a> {
     start: usize,
+    end: usize,
     word: &'a str,
     body: &'a str,
     is_closed: bool,
@@ -503,6 +508,7 @@ fn fenced(text: &str) -> Vec<Fenced<'_>> {
             (Some((start, word, body)), Some("")) => {
                 blocks.push(Fenced {
                     start,
+                    end: next,
                     word,
                     body: &text[body..at],
                     is_closed: true,
@@ -515,6 +521,7 @@ fn fenced(text: &str) -> Vec<Fenced<'_>> {
     }
     blocks.extend(open.map(|(start, word, body)| Fenced {
         start,
+        end: text.len(),
         word,
         body: &text[body..],
         is_closed: false,

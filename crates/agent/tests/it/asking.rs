@@ -228,8 +228,25 @@ fn a_fork_goes_on_where_the_other_run_was() {
     assistant: todo_write#1-0
     tools: #1-0 noted
     assistant: read_file#2-0 read_file#2-1
-    tools: #2-0 text of a #2-1 The answer to this call came after the place where this run branched off. Make the call again if you need it.
+    tools: #2-0 text of a #2-1 This call belongs to the run that this one branched off, and may already have run there. Look first, and make it again only if you need to.
     ");
     assert_eq!(forked.next(), "ask turn 1");
     assert_eq!(forked.state.todos().len(), 2);
+}
+
+#[test]
+fn a_fork_after_the_last_word_is_asked_to_go_on() {
+    let mut player = Player::new(spec());
+    player.say("done");
+    let past = player.state.clone().into_past();
+    let mut spec = spec();
+    spec.fork = Some(ForkPoint {
+        run: RUN,
+        at: player.state.head(),
+    });
+    insta::assert_snapshot!(Player::after(&past, spec).seen(), @"
+    user: look around
+    assistant: done
+    notice: [Branched off] This run goes on from here. If there is more to do for the task, do it; otherwise give your result again.
+    ");
 }

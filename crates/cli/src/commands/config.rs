@@ -95,15 +95,20 @@ fn shown(
     changed: bool,
     json: bool,
 ) -> Result<Exit, Problem> {
-    settings.warn_about_configuration();
+    settings.check_configuration()?;
     let mut keys = show(&settings.configuration.loaded);
     keys.retain(|shown| {
         begins.is_none_or(|begins| shown.key.to_string().starts_with(begins))
             && !(changed && matches!(shown.origin, sortie_config::Origin::Default))
     });
+    if keys.is_empty()
+        && let Some(begins) = begins
+    {
+        output::note(&t!(settings.lang, "config-no-key", key = begins));
+    }
     if json {
         output::json(&keys)?;
-    } else {
+    } else if !keys.is_empty() {
         let lang = settings.lang;
         let head = vec![
             t!(lang, "column-key"),

@@ -414,6 +414,9 @@ async fn model(settings: &Settings) -> Check {
 fn configuration(settings: &Settings) -> Check {
     let lang = settings.lang;
     let configuration = &settings.configuration;
+    if let Some(broken) = &configuration.broken {
+        return Check::fail("config", broken.to_string(), t!(lang, "doctor-config-todo"));
+    }
     match configuration.warnings.as_slice() {
         [] => Check::ok(
             "config",

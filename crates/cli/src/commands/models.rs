@@ -48,7 +48,7 @@ pub(crate) enum ModelsCommand {
 
 impl ModelsCommand {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        settings.warn_about_configuration();
+        settings.check_configuration()?;
         let directory = wiring::models(settings, Duration::ZERO, None);
         match self {
             Self::List { json } => list(settings, &directory, json).await,

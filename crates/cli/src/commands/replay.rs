@@ -107,7 +107,7 @@ impl Replay {
         screen: &Arc<Screen>,
         point: ForkPoint,
     ) -> Result<Exit, Problem> {
-        settings.warn_about_configuration();
+        settings.check_configuration()?;
         let model = self.model.map(|name| settings.absolute_model(&name));
         let models = wiring::models(settings, std::time::Duration::ZERO, None);
         if let Some(model) = &model {

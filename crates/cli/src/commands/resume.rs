@@ -41,6 +41,7 @@ impl Resume {
         settings: &Settings,
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
+        settings.check_configuration()?;
         let unfinished = unfinished_roots(settings).await?;
         let models = wiring::models(settings, Duration::ZERO, None);
         let wishes = Wishes {

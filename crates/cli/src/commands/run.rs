@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sortie_core::ModelDirectory;
 use sortie_runtime::NewRun;
 
 use crate::choice::ModelArguments;
@@ -68,10 +67,10 @@ impl Run {
     ) -> Result<Exit, Problem> {
         let prompt = instruction(self.prompt)?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
-        settings.warn_about_configuration();
+        settings.check_configuration()?;
         let chosen = self.model.choose(settings).await?;
         let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
-        models.find(&chosen.name)?;
+        chosen.check(&*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
             agent: self.agent,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sortie_core::{ModelDirectory, RunId, SinkAddress, TaskJson};
+use sortie_core::{RunId, SinkAddress, TaskJson};
 use sortie_runtime::NewRun;
 use sortie_text::t;
 
@@ -75,10 +75,10 @@ impl Spawn {
             .map(|address| sink(settings, address))
             .collect::<Result<_, _>>()?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
-        settings.warn_about_configuration();
+        settings.check_configuration()?;
         let chosen = self.model.choose(settings).await?;
         let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
-        models.find(&chosen.name)?;
+        chosen.check(&*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
             agent: Some(self.agent),

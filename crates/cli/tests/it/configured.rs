@@ -164,3 +164,27 @@ fn without_any_model_three_ways_are_named() {
         assert!(said.err.contains(way), "{way}: {}", said.err);
     }
 }
+
+#[test]
+fn a_broken_file_of_a_project_stops_nobody_who_does_not_trust_it() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    for broken in [&b"x ["[..], b"\xff\xfe", b"model = 3"] {
+        std::fs::write(world.workspace().join("sortie.toml"), broken).unwrap();
+        let said = world.ok(&["run", "x", "--model", &model]);
+        assert!(said.err.contains("is left out"), "{}", said.err);
+        world.ok(&["tasks", "list"]);
+    }
+    world.ok(&["trust"]);
+    let said = world.sortie(&["run", "x", "--model", &model]);
+    assert_eq!(said.code, Some(2), "{said:#?}");
+    // Whoever only looks, or wants to repair it, is not kept from it.
+    for command in [
+        &["tasks", "list"][..],
+        &["config", "path"],
+        &["config", "schema"],
+        &["trust", "--revoke"],
+    ] {
+        world.ok(command);
+    }
+}

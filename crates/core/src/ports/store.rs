@@ -338,7 +338,7 @@ pub struct RecoverReport {
     pub resumed: Vec<RunId>,
     /// Runs that died too often.
     pub given_up: EndReport,
-    /// Runs that wait in the queue and were never started.
+    /// Other runs that wait in the queue: never started, or given back by a process that shut down.
     pub queued: u64,
     /// Results that wait for delivery.
     pub undelivered: u64,

@@ -3,21 +3,28 @@
 use std::error::Error as _;
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Method, Request, Response, Url};
-use sortie_core::{DeltaSink, ModelAnswer, ModelError};
+use serde_json::Value;
+use sortie_core::{AnswerPart, Arguments, DeltaSink, ModelAnswer, ModelError};
 use sortie_wire::{Decoder, Encoded, Flow, Mode, Refusal, bounds};
 use tokio::time::Instant;
 
 use super::{Failure, HttpModel};
 use crate::governor::RateHint;
-use crate::secret::{Secret, without_secrets};
+use crate::secret::{REDACTED, Secret, without_secrets};
 use crate::text::cut;
 use crate::tool_mode::unsupported;
 use crate::warm::Lead;
 
 /// How much of a failure's cause an error repeats.
 const SHOWN_CAUSE_CHARS: usize = 300;
+/// How long one answer may take from its first byte to its last; a server that trickles for longer
+/// is as good as silent.
+const LONGEST_ANSWER: Duration = Duration::from_secs(30 * 60);
+/// The same for servers on this machine, which may be slow.
+const LONGEST_LOCAL_ANSWER: Duration = Duration::from_secs(2 * 60 * 60);
 /// How long the end of a complete answer is waited for.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(20);
 
@@ -27,7 +34,7 @@ pub(super) struct Exchange<'a> {
     mode: Mode,
     url: Url,
     headers: HeaderMap,
-    body: Vec<u8>,
+    body: Bytes,
 }
 
 impl<'a> Exchange<'a> {
@@ -69,8 +76,16 @@ impl<'a> Exchange<'a> {
             mode,
             url,
             headers,
-            body: encoded.body,
+            body: encoded.body.into(),
         })
+    }
+
+    fn longest(&self) -> Duration {
+        if self.model.facts.free {
+            LONGEST_LOCAL_ANSWER
+        } else {
+            LONGEST_ANSWER
+        }
     }
 
     pub(super) fn body_bytes(&self) -> u64 {
@@ -95,11 +110,7 @@ impl<'a> Exchange<'a> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
-        let mut incoming = Incoming {
-            exchange: self,
-            response,
-            deadline: Some(deadline),
-        };
+        let mut incoming = Incoming::new(self, response, Some(deadline));
         let first = incoming.chunk().await?;
         if let Some(lead) = lead.take() {
             lead.arrived();
@@ -112,7 +123,7 @@ impl<'a> Exchange<'a> {
         } else {
             incoming.pieces(first, deltas).await
         };
-        Ok(answer?)
+        Ok(self.without_secrets(answer?))
     }
 
     fn request(&self) -> Request {
@@ -129,11 +140,7 @@ impl<'a> Exchange<'a> {
         }
         let headers = response.headers().clone();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let mut incoming = Incoming {
-            exchange: self,
-            response,
-            deadline: None,
-        };
+        let mut incoming = Incoming::new(self, response, None);
         let body = incoming.some(bounds::ERROR_BODY_BYTES).await;
         let refusal = Refusal {
             status: status.as_u16(),
@@ -172,6 +179,52 @@ impl<'a> Exchange<'a> {
         without_secrets(text, &sent)
     }
 
+    /// A provider may repeat in its answer what it was sent, and the answer is kept.
+    pub(super) fn without_secrets(&self, mut answer: ModelAnswer) -> ModelAnswer {
+        let provider = &self.model.provider;
+        let sent: Vec<&Secret> = provider
+            .key
+            .iter()
+            .chain(provider.headers.values())
+            .collect();
+        answer.model = repeated(&answer.model, &sent);
+        for part in &mut answer.parts {
+            match part {
+                AnswerPart::Text(text) => *text = repeated(text, &sent),
+                AnswerPart::Reasoning { text, native } => {
+                    *text = repeated(text, &sent);
+                    if let Some(native) = native {
+                        repeated_in(native, &sent);
+                    }
+                }
+                AnswerPart::Call {
+                    provider_id,
+                    name,
+                    arguments,
+                } => {
+                    *provider_id = provider_id.as_deref().map(|id| repeated(id, &sent));
+                    *name = repeated(name, &sent);
+                    match arguments {
+                        Arguments::Json(value) => repeated_in(value, &sent),
+                        Arguments::Malformed { raw, error } => {
+                            *raw = repeated(raw, &sent);
+                            *error = repeated(error, &sent);
+                        }
+                    }
+                }
+            }
+        }
+        answer
+    }
+
+    fn endless(&self, longest: Duration) -> ModelError {
+        ModelError::retryable(format!(
+            "{} had not finished its answer after {}",
+            host(&self.url),
+            seconds(longest)
+        ))
+    }
+
     fn silent(&self, waited: Duration) -> ModelError {
         ModelError::retryable(format!(
             "{} sent nothing for {}",
@@ -202,11 +255,26 @@ impl<'a> Exchange<'a> {
 struct Incoming<'a> {
     exchange: &'a Exchange<'a>,
     response: Response,
-    /// When the first byte has to be there; afterwards each has its own time.
+    /// When the first byte has to be there.
     deadline: Option<Instant>,
+    /// When the last line came, or the answer began: half a line is no sign of life.
+    alive: Instant,
+    /// When the answer has to be complete.
+    end: Instant,
 }
 
-impl Incoming<'_> {
+impl<'a> Incoming<'a> {
+    fn new(exchange: &'a Exchange<'a>, response: Response, deadline: Option<Instant>) -> Self {
+        let now = Instant::now();
+        Self {
+            end: now + exchange.longest(),
+            alive: now,
+            exchange,
+            response,
+            deadline,
+        }
+    }
+
     fn is_json(&self) -> bool {
         let kind = self.response.headers().get(CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -218,15 +286,22 @@ impl Incoming<'_> {
         let provider = &self.exchange.model.provider;
         let (until, waited) = match self.deadline.take() {
             Some(deadline) => (deadline, provider.first_byte_timeout),
-            None => (
-                Instant::now() + provider.idle_timeout,
-                provider.idle_timeout,
-            ),
+            None => (self.alive + provider.idle_timeout, provider.idle_timeout),
         };
-        let chunk = tokio::time::timeout_at(until, self.response.chunk()).await;
+        let chunk = tokio::time::timeout_at(until.min(self.end), self.response.chunk()).await;
         let chunk = chunk
-            .map_err(|_| self.exchange.silent(waited))?
+            .map_err(|_| match Instant::now() < self.end {
+                true => self.exchange.silent(waited),
+                false => self.exchange.endless(self.exchange.longest()),
+            })?
             .map_err(|error| self.exchange.broken("cut its answer off", error))?;
+        // A document has no lines; there every byte counts.
+        let counts = self.exchange.mode == Mode::Whole || self.is_json();
+        if let Some(bytes) = &chunk
+            && (counts || bytes.contains(&b'\n'))
+        {
+            self.alive = Instant::now();
+        }
         Ok(chunk.map(|bytes| bytes.to_vec()))
     }
 
@@ -288,6 +363,34 @@ impl Incoming<'_> {
         }
         body.truncate(most);
         body
+    }
+}
+
+/// A text without secrets that were sent, if it repeats one.
+fn repeated(text: &str, sent: &[&Secret]) -> String {
+    let mut clean = text.to_owned();
+    for secret in sent {
+        if !secret.is_short() && clean.contains(secret.expose()) {
+            clean = clean.replace(secret.expose(), REDACTED);
+        }
+    }
+    clean
+}
+
+fn repeated_in(value: &mut Value, sent: &[&Secret]) {
+    match value {
+        Value::String(text) => *text = repeated(text, sent),
+        Value::Array(items) => {
+            for item in items {
+                repeated_in(item, sent);
+            }
+        }
+        Value::Object(fields) => {
+            for field in fields.values_mut() {
+                repeated_in(field, sent);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

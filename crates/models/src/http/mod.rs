@@ -15,6 +15,7 @@ use sortie_wire::{Mode, ToolMode};
 
 use crate::gate::{Gate, Place, Return, Wish};
 use crate::price::Price;
+use crate::text::plain_name;
 use crate::tool_mode::{Learned, ToolSetting, Unsupported, after_refusal};
 use crate::vendor::{ModelFacts, Provider};
 use crate::warm::{Lead, SMALLEST_PREFIX_BYTES, Warm};
@@ -198,7 +199,7 @@ impl HttpModel {
             "" => &self.model,
             named => named,
         };
-        answer.model = format!("{}/{model}", self.provider.name);
+        answer.model = format!("{}/{}", self.provider.name, plain_name(model));
         answer.usage.cost_usd = self.price.and_then(|price| price.cost(&answer.usage));
         answer.held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
         answer

@@ -144,6 +144,21 @@ pub(crate) struct Recorder {
     secrets: Vec<Secret>,
 }
 
+/// Whether a recording ends in the middle of a line.
+fn is_torn(path: &Path) -> bool {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let last = File::open(path).and_then(|mut file| {
+        let mut last = [b'\n'];
+        if file.metadata()?.len() > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        Ok(last)
+    });
+    // A file that is not there is not torn.
+    last.is_ok_and(|[last]| last != b'\n')
+}
+
 impl Recorder {
     /// Opens the recording in this folder, to add to it.
     pub(crate) fn open(folder: &Path, secrets: Vec<Secret>) -> std::io::Result<Self> {
@@ -155,8 +170,15 @@ impl Recorder {
             use std::os::unix::fs::OpenOptionsExt as _;
             options.mode(0o600);
         }
+        let path = folder.join(FILE);
+        let torn = is_torn(&path);
+        let mut file = options.open(path)?;
+        if torn {
+            // Whoever wrote before died in the middle of a line.
+            file.write_all(b"\n")?;
+        }
         Ok(Self {
-            file: Mutex::new(options.open(folder.join(FILE))?),
+            file: Mutex::new(file),
             secrets,
         })
     }

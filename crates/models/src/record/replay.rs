@@ -64,8 +64,16 @@ impl ReplayModel {
             if read == 0 {
                 break;
             }
-            let exchange: Exchange = serde_json::from_slice(&line)
-                .map_err(|error| wrong(format!("line {number}: {error}")))?;
+            let exchange: Exchange = match serde_json::from_slice(&line) {
+                Ok(exchange) => exchange,
+                // A process that died while it recorded leaves half a line: at the end, or where the
+                // next one went on.
+                Err(error) if error.is_eof() => {
+                    tracing::warn!(line = number, "half a line of the recording is left out");
+                    continue;
+                }
+                Err(error) => return Err(wrong(format!("line {number}: {error}"))),
+            };
             if exchange.version != VERSION {
                 return Err(wrong(format!(
                     "line {number} has version {}, this build understands {VERSION}",

@@ -121,12 +121,33 @@ async fn two_runs_with_one_task_do_not_mix_their_answers() {
     );
 }
 
+#[tokio::test]
+async fn a_recording_that_was_torn_goes_on_on_a_new_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let tape = folder.path().join("tape");
+    std::fs::create_dir(&tape).unwrap();
+    std::fs::write(tape.join("exchanges.jsonl"), "{\"version\":1,").unwrap();
+    let script = folder.path().join("s.yaml");
+    std::fs::write(&script, "version: 1\nrules: [{ say: kept }]").unwrap();
+    let recording = Directory::new(DirectorySettings {
+        base: folder.path().to_owned(),
+        record: Some(tape),
+        ..DirectorySettings::default()
+    });
+    let asked = request("main", "l", "hello", &[]);
+    let model = recording.find("script:s.yaml").unwrap();
+    model.turn(asked.clone(), &NoDeltas).await.unwrap();
+    let model = directory(folder.path(), false).find("replay:tape").unwrap();
+    let answer = model.turn(asked, &NoDeltas).await.unwrap();
+    assert_eq!(shown(&answer), "say kept");
+}
+
 #[test]
 fn a_recording_that_is_not_there_or_broken_says_so() {
     let folder = tempfile::tempdir().unwrap();
     for (name, text, expected) in [
         ("none", None, "No such file"),
-        ("torn", Some("{\"version\":1,"), "line 1: EOF while parsing"),
+        ("garbled", Some("{\"version\":1,]\n"), "line 1: "),
         (
             "later",
             Some(

@@ -61,6 +61,20 @@ async fn ask(directory: &Directory, request: ModelRequest) -> Result<ModelAnswer
     model.turn(request, &Heard::default()).await
 }
 
+/// A byte every now and then, and never a line. Longer than any patience of these tests, and an answer
+/// to whoever waits for it.
+fn trickle() -> Vec<Step> {
+    let byte = || {
+        vec![
+            Step::After(Duration::from_millis(20)),
+            Step::Send(":".to_owned()),
+        ]
+    };
+    let mut steps: Vec<Step> = std::iter::repeat_with(byte).take(100).flatten().collect();
+    steps.push(Step::Send(format!("\n\n{}", says("too late"))));
+    steps
+}
+
 fn question() -> ModelRequest {
     request("main", "l", "hello", &["read"])
 }
@@ -142,6 +156,11 @@ async fn replies_of_all_kinds_become_an_answer_or_a_typed_error() {
         (
             "silence in the middle",
             vec![send(stream() + &half), Step::Hang],
+            "transient shown: HOST sent nothing for 80 ms",
+        ),
+        (
+            "half a line that never ends",
+            [vec![send(stream() + &half)], trickle(), vec![Step::Hang]].concat(),
             "transient shown: HOST sent nothing for 80 ms",
         ),
         (

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, ToSql, params_from_iter};
 use sortie_core::{
-    BlobId, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Stats, Status, StoreError, Timestamp,
-    UsageLine,
+    BlobId, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Seq, Stats, Status, StoreError,
+    Timestamp, UsageLine,
 };
 
 use crate::fault::{Done, Fault};
@@ -254,10 +254,36 @@ pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
 
 /// A long output of a run.
 pub(crate) fn blob(connection: &Connection, run: RunId, id: &BlobId) -> Done<Option<Vec<u8>>> {
-    sql::first(
+    let bytes: Option<Vec<u8>> = sql::first(
         connection,
         "SELECT bytes FROM blobs WHERE run_id = ?1 AND id = ?2",
         [run.to_string().as_str(), id.as_str()],
         |row| Ok(row.get(0)?),
-    )
+    )?;
+    match bytes {
+        // It is named by its content: anything else is damage, and nobody may read it.
+        Some(bytes) if BlobId::of(&bytes) != *id => Err(Fault::Refused(StoreError::Damaged {
+            run,
+            seq: Seq(0),
+            what: format!("the output {id} has another content than its name says"),
+        })),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Outputs whose content is not what their names say.
+pub(crate) fn damaged_blobs(connection: &Connection) -> Done<Vec<String>> {
+    let all = sql::all(
+        connection,
+        "SELECT run_id, id, bytes FROM blobs",
+        [],
+        |row| {
+            let bytes: Vec<u8> = row.get(2)?;
+            let id: String = row.get(1)?;
+            let sound = BlobId::of(&bytes).as_str() == id;
+            let run: String = row.get(0)?;
+            Ok((!sound).then(|| format!("the output {id} of run {run} is damaged")))
+        },
+    )?;
+    Ok(all.into_iter().flatten().collect())
 }

@@ -128,11 +128,12 @@ fn count_death(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()
 }
 
 fn count_waiting(connection: &Connection, report: &mut RecoverReport) -> Done<()> {
-    report.queued = sql::count(
+    let waiting = sql::count(
         connection,
-        "SELECT COUNT(*) FROM runs WHERE phase = 'queued' AND started_at IS NULL",
+        "SELECT COUNT(*) FROM runs WHERE phase = 'queued'",
         [],
     )?;
+    report.queued = waiting.saturating_sub(report.resumed.len() as u64);
     report.undelivered = sql::count(
         connection,
         "SELECT COUNT(*) FROM outbox WHERE state = 'pending'",

@@ -7,6 +7,7 @@ use crate::chain;
 use crate::fault::{Done, Fault};
 use crate::row::{self, Phase, RECORD_COLUMNS};
 use crate::sql;
+use crate::transitions::read;
 
 /// Problems that are told; a store with more of them is not read line by line.
 const MAX_PROBLEMS: usize = 200;
@@ -43,6 +44,11 @@ pub(crate) fn verify(connection: &Connection) -> Done<VerifyReport> {
             break;
         }
     }
+    report.problems.extend(
+        read::damaged_blobs(connection)?
+            .into_iter()
+            .take(MAX_PROBLEMS),
+    );
     check_database(connection, &mut report)?;
     Ok(report)
 }

@@ -367,3 +367,38 @@ async fn a_damaged_run_can_still_be_claimed_and_ended() {
     // What was written after the damage is linked as ever.
     assert_eq!(store.read(run(1), Seq(3)).await.unwrap().len(), 4 - 1);
 }
+
+#[tokio::test]
+async fn an_output_that_somebody_changed_is_never_read() {
+    let home = home();
+    let store = open(home.path());
+    let fence = running(&store, 1, spec(1)).await;
+    let id = BlobId::of(b"what a tool said");
+    store
+        .append(Append {
+            blobs: vec![Blob {
+                id: id.clone(),
+                bytes: b"what a tool said".to_vec(),
+            }],
+            ..appending(fence, 2, vec![note("a long output")])
+        })
+        .await
+        .unwrap();
+    assert!(store.blob(run(1), &id).await.unwrap().is_some());
+    assert!(store.verify().await.unwrap().problems.is_empty());
+    database(home.path())
+        .execute(
+            "UPDATE blobs SET bytes = CAST('something else' AS BLOB)",
+            [],
+        )
+        .unwrap();
+    let error = store.blob(run(1), &id).await.unwrap_err();
+    assert!(matches!(error, StoreError::Damaged { .. }), "{error:?}");
+    let problems = store.verify().await.unwrap().problems;
+    assert!(
+        problems
+            .iter()
+            .any(|problem| problem.contains("is damaged")),
+        "{problems:?}"
+    );
+}

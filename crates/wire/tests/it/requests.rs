@@ -155,7 +155,14 @@ fn thinking_levels_are_data() {
             "anthropic_adaptive",
             "off",
             "/thinking",
-            json!({"type": "disabled"}),
+            absent(),
+        ),
+        (
+            "anthropic",
+            "anthropic_adaptive",
+            "off",
+            "/output_config",
+            json!({"effort": "low"}),
         ),
         (
             "anthropic",

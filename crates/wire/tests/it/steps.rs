@@ -79,8 +79,13 @@ fn a_fenced_step_is_one_block() {
         r#"ToolUse call - f {"a":1}"#,
     );
     check(
-        "I look.\n```json\n{\"tool\":\"f\",\"arguments\":{}}\n```\nIt said: ok",
+        "I look.\n```json\n{\"tool\":\"f\",\"arguments\":{}}\n```\n",
         r#"ToolUse text "I look." | call - f {}"#,
+    );
+    // Quoted, or an example: what does not end the message is never run.
+    check(
+        "For example:\n```tool\n{\"tool\":\"f\",\"arguments\":{}}\n```\nThat was only an example.",
+        "ToolUse call -  malformed ",
     );
     check("Done.", r#"EndTurn text "Done.""#);
     check("Write this:\n```json\n{\"name\": 1}\n```", "EndTurn text ");

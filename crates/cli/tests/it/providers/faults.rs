@@ -560,3 +560,45 @@ fn the_model_that_really_answered_is_reported() {
         })
         .check_both();
 }
+
+#[test]
+fn arguments_that_no_journal_could_hold_are_not_kept() {
+    let deep = format!(
+        r#"{{"path":"notes.txt","x":{}{}}}"#,
+        "[".repeat(124),
+        "]".repeat(124)
+    );
+    Fault::then_done(vec![Reply::MalformedArguments(
+        "read_file".to_owned(),
+        deep,
+    )])
+    // Gemini's arguments are a part of its document, which is refused as a whole.
+    .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
+    .sees(|seen| {
+        // Whatever was written can be read back, and decided again.
+        let id = seen.task["task_id"].as_str().unwrap();
+        seen.site.world.ok(&["tasks", "transcript", id]);
+        let again = seen.site.world.json(&["replay", id, "--json"]);
+        assert_eq!(again["identical"], true);
+    })
+    .check();
+}
+
+#[test]
+fn a_provider_that_repeats_the_key_does_not_get_it_kept() {
+    let call = Reply::call("read_file", json!({"path": KEY}));
+    let thought = Reply::Thinking(format!("your key is {KEY}"), Box::new(call));
+    Fault::then_done(vec![thought])
+        .sees(|seen| {
+            let kept = std::fs::read(seen.site.world.home().join("sortie.db")).unwrap();
+            let log =
+                std::fs::read(seen.site.world.home().join("sortie.db-wal")).unwrap_or_default();
+            for bytes in [kept, log] {
+                let found = bytes
+                    .windows(KEY.len())
+                    .any(|window| window == KEY.as_bytes());
+                assert!(!found, "{:?}", seen.wire);
+            }
+        })
+        .check();
+}
