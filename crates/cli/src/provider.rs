@@ -151,7 +151,7 @@ pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
         denied_tools: subagents.tools.deny.clone(),
         main: RunDefaults {
             max_iterations: config.main.max_iterations,
-            timeout: config.main_limits().timeout,
+            timeout: seconds(config.main.timeout_seconds),
             ..defaults.main
         },
         child: RunDefaults {
@@ -159,7 +159,7 @@ pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
             timeout: seconds(subagents.timeout_seconds),
             ..defaults.child
         },
-        archive_after: config.archive_after(),
+        archive_after: seconds(subagents.archive_after_minutes.saturating_mul(60)),
         ..defaults
     }
     .with_max_concurrent(subagents.max_concurrent);

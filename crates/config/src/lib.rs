@@ -24,7 +24,6 @@ mod origin;
 #[cfg(test)]
 mod page;
 mod problem;
-mod resolve;
 mod restrict;
 mod schema;
 mod secret;
@@ -43,7 +42,6 @@ pub use problem::{
     ConfigError, Expected, Fault, Found, MAX_PROBLEMS, MAX_WARNINGS, Problem, Restriction,
     UrlFault, Warning,
 };
-pub use resolve::{RunLimits, Sampling};
 pub use schema::schema;
 pub use secret::{REDACTED, Secret};
 pub use show::{ShownKey, show};

@@ -216,7 +216,7 @@ fn files_come_from_every_editor() {
         let loaded = Case::new().user(text).load().unwrap();
         assert_eq!(loaded.config.lang, Some(Language::Zh));
         assert_eq!(loaded.config.thinking.as_deref(), Some("高"));
-        let agent = loaded.config.agent("审查").unwrap();
+        let agent = &loaded.config.agents["审查"];
         assert_eq!(agent.model.as_deref(), Some("inherit"));
         assert!(loaded.warnings.is_empty());
     }
