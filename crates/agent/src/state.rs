@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sortie_core::{
-    Announcement, Block, CallId, ChildRef, ChildWait, CompactedPart, Epoch, Event, Fault,
-    InboxItem, JournalEntry, Message, Outcome, Reason, ResultStatus, RunId, RunSpec, Seq,
+    Announcement, Arguments, Block, CallId, ChildRef, ChildWait, CompactedPart, Epoch, Event,
+    Fault, InboxItem, JournalEntry, Message, Outcome, Reason, ResultStatus, RunId, RunSpec, Seq,
     SharedMessage, StopReason, Summary, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
 };
 use sortie_text::{Arg, text};
@@ -255,13 +255,17 @@ impl RunState {
             });
         }
         if wrapping_up {
-            self.refuse_calls(calls);
+            self.refuse_calls(calls, "call-cancelled");
             self.conclude_failed(
                 Reason::MaxIterations,
                 "fail-max-iterations",
                 &[("count", u64::from(self.spec.limits.max_iterations).into())],
             );
+        } else if stop == StopReason::MaxTokens && calls.iter().any(is_cut) {
+            self.refuse_calls(calls, "call-cut-off");
+            self.was_cut_off();
         } else if !calls.is_empty() {
+            self.nudges.cut_off = false;
             self.begin_batch(calls);
         } else {
             self.answered_without_calls(words, stop);
@@ -275,7 +279,7 @@ impl RunState {
             let tool = calls
                 .first()
                 .map_or(String::new(), |call| call.name.clone());
-            self.refuse_calls(calls);
+            self.refuse_calls(calls, "call-cancelled");
             self.conclude_failed(
                 Reason::Loop,
                 "fail-loop",
@@ -287,11 +291,11 @@ impl RunState {
     }
 
     /// Answers calls that will never run, so that history stays well formed.
-    fn refuse_calls(&mut self, calls: Vec<ToolCall>) {
+    fn refuse_calls(&mut self, calls: Vec<ToolCall>, key: &str) {
         if calls.is_empty() {
             return;
         }
-        let words = text(self.spec.lang, "call-cancelled", &[]);
+        let words = text(self.spec.lang, key, &[]);
         let results = Batch::new(calls).close(&words);
         self.push(Message::Tools { results });
     }
@@ -302,13 +306,7 @@ impl RunState {
             (StopReason::ContentFilter, _) => {
                 self.conclude_failed(Reason::Error, "fail-filter", &[]);
             }
-            (StopReason::MaxTokens, _) if !self.nudges.cut_off => {
-                self.nudges.cut_off = true;
-                self.notice("notice-max-tokens", &[]);
-            }
-            (StopReason::MaxTokens, _) => {
-                self.conclude_failed(Reason::Error, "fail-cut-off", &[]);
-            }
+            (StopReason::MaxTokens, _) => self.was_cut_off(),
             (StopReason::EndTurn | StopReason::ToolUse, None) if !self.nudges.empty => {
                 self.nudges.empty = true;
                 self.notice("notice-empty", &[]);
@@ -317,6 +315,16 @@ impl RunState {
                 self.conclude_failed(Reason::EmptyResult, "fail-empty", &[]);
             }
             (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => self.has_spoken(words),
+        }
+    }
+
+    /// An answer reached the limit of tokens: once in a row it may be given again.
+    fn was_cut_off(&mut self) {
+        if self.nudges.cut_off {
+            self.conclude_failed(Reason::Error, "fail-cut-off", &[]);
+        } else {
+            self.nudges.cut_off = true;
+            self.notice("notice-max-tokens", &[]);
         }
     }
 
@@ -729,6 +737,14 @@ fn call_of(block: &Block) -> Option<&ToolCall> {
     match block {
         Block::Call(call) => Some(call),
         Block::Text { .. } | Block::Reasoning { .. } => None,
+    }
+}
+
+/// Whether the arguments of a call came to no end.
+fn is_cut(call: &ToolCall) -> bool {
+    match call.arguments {
+        Arguments::Malformed { .. } => true,
+        Arguments::Json(_) => false,
     }
 }
 

@@ -247,7 +247,7 @@ impl Directory {
         Ok(HttpModel {
             name: format!("{}/{model}", provider.name),
             model: model.to_owned(),
-            price: self.price((&provider.name, model), facts.free),
+            own_price: self.own_price((&provider.name, model), facts.free),
             client: client.clone()?,
             gate: self.governor.gate(&provider.name, model, provider.limits),
             warm: provider.warm_cache.then(|| Arc::clone(&self.warm)),
@@ -272,11 +272,16 @@ impl Directory {
             .unwrap_or_default()
     }
 
-    fn price(&self, (provider, model): (&str, &str), free: bool) -> Option<Price> {
-        let own = self.model_settings(provider, model).price;
-        let free = free.then_some(Price::FREE);
-        own.or(free)
+    fn price(&self, names: (&str, &str), free: bool) -> Option<Price> {
+        let (provider, model) = names;
+        self.own_price(names, free)
             .or_else(|| price::price(&format!("{provider}/{model}")))
+    }
+
+    /// A price that holds whoever answers: one that was configured, or none to be paid.
+    fn own_price(&self, (provider, model): (&str, &str), free: bool) -> Option<Price> {
+        let own = self.model_settings(provider, model).price;
+        own.or(free.then_some(Price::FREE))
     }
 
     /// The model, with its exchanges recorded if that is wanted.

@@ -145,6 +145,7 @@ call-denied = Denied: { $tool } may not be called here (decided by: { $layer }),
 call-interrupted = Interrupted: the process died while { $tool } ran, and its outcome is unknown. Verify first whether it happened before you do it again.
 call-cancelled = Cancelled: the call was stopped, or never began. Whatever it had changed by then was not undone.
 call-forked = This call belongs to the run that this one branched off, and may already have run there. Look first, and make it again only if you need to.
+call-cut-off = This call was not made: the answer reached the token limit before the call was whole.
 call-cut =
     { $count ->
         [one] [{ $count } character left out at "…"; read_file with path "blob:{ $id }" gives the whole text]

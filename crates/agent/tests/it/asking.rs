@@ -250,3 +250,22 @@ fn a_fork_after_the_last_word_is_asked_to_go_on() {
     notice: [Branched off] This run goes on from here. If there is more to do for the task, do it; otherwise give your result again.
     ");
 }
+
+#[test]
+fn a_call_that_was_cut_off_may_be_made_again_once() {
+    let mut player = Player::new(spec());
+    player.cut_call();
+    assert_eq!(player.next(), "ask turn 2");
+    player.call(&[read("a")]).result("2-0", "text");
+    // A whole one in between, and it may happen once more.
+    player.cut_call();
+    assert_eq!(player.next(), "ask turn 4");
+    player.cut_call();
+    assert_eq!(player.next(), "finish failed (error)");
+    insta::assert_snapshot!(player.seen().lines().take(4).collect::<Vec<_>>().join("\n"), @"
+    user: look around
+    assistant: write_file#1-0
+    tools: #1-0 This call was not made: the answer reached the token limit before the call was whole.
+    notice: [Cut off] Your last answer reached the token limit and was cut. Only your next answer counts: give it again, whole and more briefly, or take a smaller step.
+    ");
+}

@@ -172,6 +172,27 @@ impl Player {
         })
     }
 
+    /// A call whose arguments the limit of tokens cut.
+    pub(crate) fn cut_call(&mut self) -> &mut Self {
+        let turn = self.state.turn() + 1;
+        self.push(Event::Answered {
+            turn,
+            blocks: vec![Block::Call(ToolCall {
+                id: CallId::new(turn, 0),
+                provider_id: None,
+                name: "write_file".to_owned(),
+                arguments: Arguments::Malformed {
+                    raw: "{\"path\": \"a".to_owned(),
+                    error: "it was cut off".to_owned(),
+                },
+            })],
+            stop: StopReason::MaxTokens,
+            usage: Usage::default(),
+            model: "script".to_owned(),
+            held_ms: 0,
+        })
+    }
+
     pub(crate) fn result(&mut self, call: &str, words: &str) -> &mut Self {
         self.finish_call(call, words, None, None)
     }

@@ -14,7 +14,7 @@ use sortie_core::{
 use sortie_wire::{Mode, ToolMode};
 
 use crate::gate::{Gate, Place, Return, Wish};
-use crate::price::Price;
+use crate::price::{Price, price};
 use crate::text::plain_name;
 use crate::tool_mode::{Learned, ToolSetting, Unsupported, after_refusal};
 use crate::vendor::{ModelFacts, Provider};
@@ -39,7 +39,8 @@ pub(crate) struct HttpModel {
     pub model: String,
     pub provider: Arc<Provider>,
     pub facts: ModelFacts,
-    pub price: Option<Price>,
+    /// The price that holds whoever answers.
+    pub own_price: Option<Price>,
     pub client: reqwest::Client,
     pub gate: Arc<Gate>,
     pub warm: Option<Arc<Warm>>,
@@ -200,7 +201,12 @@ impl HttpModel {
             named => named,
         };
         answer.model = format!("{}/{}", self.provider.name, plain_name(model));
-        answer.usage.cost_usd = self.price.and_then(|price| price.cost(&answer.usage));
+        // Whoever answered is paid; a name that the list does not know may stand for the one asked.
+        let price = self
+            .own_price
+            .or_else(|| price(&answer.model))
+            .or_else(|| price(&self.name));
+        answer.usage.cost_usd = price.and_then(|price| price.cost(&answer.usage));
         answer.held_ms = u64::try_from(held.as_millis()).unwrap_or(u64::MAX);
         answer
     }

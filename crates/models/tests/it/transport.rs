@@ -425,3 +425,53 @@ fn keys_are_in_no_debug_output() {
     assert!(text.contains("[redacted]"));
     assert!(!text.contains(KEY));
 }
+
+#[tokio::test]
+async fn whoever_answered_is_paid() {
+    let check = async |asked: &str, answered: &str, own: Option<Price>, expected: Option<f64>| {
+        let document = format!(
+            r#"{{"type":"message","model":"{answered}","content":[{{"type":"text","text":"hi"}}],"stop_reason":"end_turn","usage":{{"input_tokens":1000000,"output_tokens":0}}}}"#
+        );
+        let answer = reply("200 OK", "content-type: application/json\r\n", &document);
+        let server = Server::start(vec![answer]).await;
+        let directory = Directory::new(DirectorySettings {
+            providers: [("anthropic".to_owned(), settings_of(&server.url))].into(),
+            models: [(
+                format!("anthropic/{asked}"),
+                ModelSettings {
+                    price: own,
+                    ..ModelSettings::default()
+                },
+            )]
+            .into(),
+            ..DirectorySettings::default()
+        });
+        let model = directory.find(&format!("anthropic/{asked}")).unwrap();
+        let answer = model.turn(question(), &Heard::default()).await.unwrap();
+        assert_eq!(answer.usage.cost_usd, expected, "{asked} {answered}");
+    };
+    let own = Price {
+        input: 7.0,
+        output: 7.0,
+        cache_read: None,
+        cache_write: None,
+    };
+    check("claude-sonnet-5-5", "claude-sonnet-5-5", None, Some(2.0)).await;
+    check("claude-sonnet-5-5", "claude-sonnet-4-5", None, Some(3.0)).await;
+    check("claude-sonnet-5-5", "claude-nobody", None, Some(2.0)).await;
+    check("claude-nobody", "claude-nobody", None, None).await;
+    check(
+        "claude-sonnet-5-5",
+        "claude-sonnet-4-5",
+        Some(own),
+        Some(7.0),
+    )
+    .await;
+}
+
+fn settings_of(url: &str) -> ProviderSettings {
+    ProviderSettings {
+        wire: None,
+        ..settings(url)
+    }
+}

@@ -361,7 +361,7 @@ fn malformed_arguments_run_nothing_and_the_model_is_told() {
         .on(&[Wire::Anthropic, Wire::Chat, Wire::Responses])
         .sees(|seen| {
             assert!(!seen.has("cut.txt"), "{:?}", seen.wire);
-            assert!(seen.told().contains("nothing ran"), "{}", seen.told());
+            assert!(seen.told().contains("[Cut off]"), "{}", seen.told());
         })
         .check();
 }
