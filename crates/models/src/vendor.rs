@@ -143,6 +143,13 @@ pub(crate) struct Provider {
     pub idle_timeout: Duration,
 }
 
+impl Provider {
+    /// Everything that is sent to it and must be seen nowhere else.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        self.key.iter().chain(self.headers.values())
+    }
+}
+
 /// What is known about a model of a provider.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelFacts {

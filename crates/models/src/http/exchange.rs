@@ -173,20 +173,13 @@ impl<'a> Exchange<'a> {
 
     /// A text without the secrets that were sent.
     fn clean(&self, text: &str) -> String {
-        let provider = &self.model.provider;
-        let sent = provider.key.iter().chain(provider.headers.values());
-        let sent: Vec<Secret> = sent.cloned().collect();
+        let sent: Vec<Secret> = self.model.provider.secrets().cloned().collect();
         without_secrets(text, &sent)
     }
 
     /// A provider may repeat in its answer what it was sent, and the answer is kept.
     pub(super) fn without_secrets(&self, mut answer: ModelAnswer) -> ModelAnswer {
-        let provider = &self.model.provider;
-        let sent: Vec<&Secret> = provider
-            .key
-            .iter()
-            .chain(provider.headers.values())
-            .collect();
+        let sent: Vec<&Secret> = self.model.provider.secrets().collect();
         answer.model = repeated(&answer.model, &sent);
         for part in &mut answer.parts {
             match part {

@@ -2,6 +2,7 @@
 
 mod client;
 mod exchange;
+mod quiet;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::warm::{Lead, SMALLEST_PREFIX_BYTES, Warm};
 
 pub(crate) use client::client;
 use exchange::Exchange;
+use quiet::Quiet;
 
 /// About how many bytes of a request are one token.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -144,7 +146,9 @@ impl HttpModel {
     ) -> Result<ModelAnswer, Failure> {
         loop {
             place.admitted(deltas).await?;
-            let result = exchange.run(lead, deltas).await;
+            let quiet = Quiet::new(deltas, self.provider.secrets());
+            let result = exchange.run(lead, &quiet).await;
+            quiet.finish();
             place.returned(returned(&result));
             match result {
                 Err(failure)
