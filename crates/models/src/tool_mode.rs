@@ -211,7 +211,7 @@ mod tests {
         for (status, body, expected) in [
             (
                 400,
-                "registry.ollama.ai/library/gemma2 does not support tools",
+                "library/gemma2 does not support tools",
                 Some(Unsupported::Tools),
             ),
             (
