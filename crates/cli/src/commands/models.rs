@@ -197,7 +197,11 @@ async fn check(
     let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let words: String = answer.parts.iter().filter_map(spoken).collect();
     if as_json {
+        let known = directory.known(&name);
         output::json(&json!({
+            "context_window": known.as_ref().and_then(|known| known.context_window),
+            "images": known.as_ref().map(|known| known.images),
+            "priced": known.is_some_and(|known| known.price.is_some()),
             "model": name,
             "answered": answer.model,
             "text": words,

@@ -89,7 +89,7 @@ fn what_is_configured_acts() {
             "model = {model:?}\nsmall_model = \"script:elsewhere.yaml\"\nthinking = \"low\"\n\
              [agents.Explore]\nmodel = \"inherit\"\nthinking = \"high\"\n\
              temperature = 0.5\nmax_iterations = 7\n\
-             [subagents]\ntimeout_seconds = 99\ndefault_cleanup = \"delete\"\n"
+             [subagents]\ntimeout_seconds = 99\n"
         ),
     );
     world.ok(&["run", "Go"]);
@@ -98,13 +98,19 @@ fn what_is_configured_acts() {
         let id = id.as_str().unwrap().to_owned();
         let said = world.ok(&["tasks", "events", &id, "--json"]);
         let first: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
-        first["spec"].clone()
+        let spec = &first["spec"];
+        format!(
+            "{} {} {} {} {}",
+            spec["model"] == model.as_str(),
+            spec["thinking"],
+            spec["sampling"]["temperature"],
+            spec["limits"]["max_iterations"],
+            spec["limits"]["timeout_ms"]
+        )
     };
-    // The transcripts of children are to be deleted, so only the main run is looked at this way.
-    let main = admitted("Go");
-    assert_eq!(main["thinking"], "low");
-    let shown = world.task("a");
-    assert_eq!(shown["model"], model.as_str(), "not the small one");
+    assert_eq!(admitted("Go"), r#"true "low" null 50 null"#);
+    assert_eq!(admitted("a"), r#"true "high" 0.5 7 99000"#);
+    assert_eq!(admitted("b"), r#"true "low" null 15 99000"#);
 }
 
 #[test]

@@ -82,4 +82,5 @@ fn a_local_server_is_found_by_itself() {
     assert_eq!(listed["servers"][0]["models"][0]["tools"], true);
     let checked = world.json(&["models", "check", "--json"]);
     assert_eq!(checked["text"], "Here I am.");
+    assert_eq!(checked["priced"], true, "what runs here costs nothing");
 }

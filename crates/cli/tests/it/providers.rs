@@ -6,3 +6,4 @@ mod chain;
 mod faults;
 mod limited;
 mod site;
+mod steps;

@@ -602,3 +602,24 @@ fn a_provider_that_repeats_the_key_does_not_get_it_kept() {
         })
         .check();
 }
+
+#[test]
+fn nobody_is_asked_again_unsaid_after_words_were_shown() {
+    let replies = vec![Reply::ResetMidway, Reply::text("All is done.")];
+    let site = Site::new(Provider::in_turn(replies), "");
+    let run = ["run", "Do it.", "--stream-json", "--model"];
+    let said = site
+        .world
+        .ok(&[&run[..], &[&model(Wire::Anthropic)]].concat());
+    let told: Vec<Value> = said
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .filter(|event: &Value| event["type"] == "retrying")
+        .collect();
+    let [retrying] = told.as_slice() else {
+        panic!("{said:#?}");
+    };
+    assert_eq!(retrying["shown"], true, "{retrying}");
+    assert!(said.err.contains("asking anthropic/"), "{}", said.err);
+}
