@@ -1,18 +1,20 @@
 //! The fold: what a journal says about its run.
 
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sortie_core::{
     Announcement, Arguments, Block, CallId, ChildRef, ChildWait, CompactedPart, Epoch, Event,
     Fault, InboxItem, JournalEntry, Message, Outcome, Reason, ResultStatus, RunId, RunSpec, Seq,
-    SharedMessage, StopReason, Summary, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
+    SharedMessage, StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
 };
 use sortie_text::{Arg, text};
 
 use crate::asking::{Asking, Verdict};
 use crate::batch::{Batch, CallStatus};
-use crate::compact::{self, Compaction};
+use crate::compact;
 use crate::render;
 use crate::repeats::{REPEATS_BEFORE_END, REPEATS_BEFORE_NOTICE, Repeats};
 use crate::schema;
@@ -573,156 +575,6 @@ impl RunState {
             Some(_) => Err(illegal(entry, &format!("call {call} has its answer"))),
             None => Err(illegal(entry, &format!("there is no call {call}"))),
         }
-    }
-}
-
-/// What others may know.
-impl RunState {
-    pub(crate) const fn phase(&self) -> &Phase {
-        &self.phase
-    }
-
-    /// The run.
-    pub const fn run(&self) -> RunId {
-        self.run
-    }
-
-    /// What it was admitted with.
-    pub const fn spec(&self) -> &Arc<RunSpec> {
-        &self.spec
-    }
-
-    /// How it ended, if it has.
-    pub const fn outcome(&self) -> Option<&Outcome> {
-        match &self.phase {
-            Phase::Ended(outcome) => Some(outcome),
-            Phase::Thinking | Phase::Acting(_) | Phase::Resting | Phase::Concluding(_) => None,
-        }
-    }
-
-    /// What the model has read and said.
-    pub fn messages(&self) -> &[SharedMessage] {
-        &self.history
-    }
-
-    /// Answers so far.
-    pub const fn turn(&self) -> u32 {
-        self.turn
-    }
-
-    /// Calls answered so far.
-    pub const fn tool_calls(&self) -> u32 {
-        self.tool_calls
-    }
-
-    /// What it used. A sum of costs of which one is unknown is unknown.
-    pub const fn usage(&self) -> Usage {
-        if self.unpriced > 0 {
-            return Usage {
-                cost_usd: None,
-                ..self.usage
-            };
-        }
-        self.usage
-    }
-
-    /// 0 to 100; never goes back.
-    pub const fn progress(&self) -> u8 {
-        self.progress
-    }
-
-    /// Its todo list.
-    pub fn todos(&self) -> &[Todo] {
-        &self.todos
-    }
-
-    /// The end of its journal.
-    pub const fn head(&self) -> Seq {
-        self.head
-    }
-
-    /// Whether the run has said its word and only waits for children.
-    pub const fn is_resting(&self) -> bool {
-        matches!(self.phase, Phase::Resting)
-    }
-
-    /// When it was first claimed.
-    pub const fn started_at(&self) -> Option<Timestamp> {
-        self.started_at
-    }
-
-    /// When it has to be done.
-    pub fn deadline(&self) -> Option<Timestamp> {
-        let limit = i64::try_from(self.spec.limits.timeout_ms?).unwrap_or(i64::MAX);
-        Some(self.started_at?.plus_ms(limit))
-    }
-
-    /// Children that have not reported.
-    pub fn open_children(&self) -> Vec<ChildRef> {
-        self.children.values().cloned().collect()
-    }
-
-    /// The last thing it said.
-    pub fn last_text(&self) -> Option<String> {
-        self.last_text.clone()
-    }
-
-    /// Whether the next answer is the last, without tools.
-    pub fn must_wrap_up(&self) -> bool {
-        self.iterations >= self.spec.limits.max_iterations
-    }
-
-    /// What the record says while the run runs.
-    pub fn summary(&self) -> Summary {
-        Summary {
-            waiting_on: self.waiting_on(),
-            progress: self.progress,
-            tool_calls: self.tool_calls,
-            usage: self.usage(),
-            unpriced: self.unpriced,
-            model: self
-                .model
-                .clone()
-                .unwrap_or_else(|| self.spec.model.clone()),
-            last_text: self.last_text.clone(),
-        }
-    }
-
-    pub(crate) fn wrap_up_notice(&self) -> SharedMessage {
-        Arc::new(Message::Notice {
-            text: text(
-                self.spec.lang,
-                "notice-wrap-up",
-                &[("count", u64::from(self.spec.limits.max_iterations).into())],
-            ),
-        })
-    }
-
-    /// What a run that goes on from here begins with; calls without an answer get one.
-    pub fn into_past(mut self) -> Past {
-        if let Phase::Acting(batch) = std::mem::replace(&mut self.phase, Phase::Resting) {
-            let words = text(self.spec.lang, "call-forked", &[]);
-            self.push(Message::Tools {
-                results: batch.close(&words),
-            });
-        }
-        Past {
-            history: self.history,
-            todos: self.todos,
-        }
-    }
-
-    /// The model that is asked next.
-    pub fn next_model(&self) -> &str {
-        self.asking.model(&self.spec.model, &self.spec.fallbacks)
-    }
-
-    pub(crate) const fn asking(&self) -> Asking {
-        self.asking
-    }
-
-    pub(crate) fn compaction(&self) -> Option<Compaction> {
-        compact::plan(self.spec.lang, &self.history)
     }
 }
 
