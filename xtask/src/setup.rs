@@ -8,7 +8,13 @@ use anyhow::{Context as _, Result, ensure};
 use crate::{place, shell};
 
 /// Programs that the tests start, and the Debian packages they come in.
-const PROGRAMS: [(&str, &str); 3] = [("cc", "gcc"), ("git", "git"), ("strace", "strace")];
+const PROGRAMS: [(&str, &str); 5] = [
+    ("bash", "bash"),
+    ("bwrap", "bubblewrap"),
+    ("cc", "gcc"),
+    ("git", "git"),
+    ("strace", "strace"),
+];
 /// The version of cargo-deny that `deny.toml` is written for.
 const DENY_VERSION: &str = "0.20.2";
 

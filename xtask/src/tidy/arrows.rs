@@ -8,15 +8,25 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
-const MAY_KNOW: [(&str, &[&str]); 10] = [
+const MAY_KNOW: [(&str, &[&str]); 17] = [
     ("sortie-core", &[]),
     ("sortie-config", &[]),
+    ("sortie-sandbox", &[]),
+    ("sortie-shell", &[]),
     ("sortie-text", &["sortie-core"]),
-    ("sortie-policy", &["sortie-core"]),
+    ("sortie-definitions", &["sortie-core", "sortie-text"]),
+    ("sortie-policy", &["sortie-core", "sortie-shell"]),
     ("sortie-wire", &["sortie-core"]),
     ("sortie-models", &["sortie-core", "sortie-wire"]),
-    ("sortie-tools", &["sortie-core"]),
+    ("sortie-net", &[]),
+    ("sortie-web", &["sortie-core", "sortie-net"]),
+    ("sortie-mcp", &["sortie-core", "sortie-net"]),
+    (
+        "sortie-tools",
+        &["sortie-core", "sortie-sandbox", "sortie-shell"],
+    ),
     ("sortie-store", &["sortie-core"]),
+    ("sortie-worktree", &["sortie-core"]),
     ("sortie-agent", &["sortie-core", "sortie-text"]),
     (
         "sortie-runtime",
@@ -57,8 +67,9 @@ const WAITING: &[&str] = &[
     "tokio",
 ];
 /// Crates, and what must not be in their trees of normal dependencies.
-const NEVER_REACHES: [(&str, &[&[&str]]); 6] = [
+const NEVER_REACHES: [(&str, &[&[&str]]); 7] = [
     ("sortie-core", &[OUTSIDE, WAITING]),
+    ("sortie-shell", &[OUTSIDE, WAITING]),
     ("sortie-text", &[OUTSIDE, WAITING]),
     ("sortie-policy", &[OUTSIDE, WAITING]),
     ("sortie-agent", &[OUTSIDE, WAITING]),

@@ -1,0 +1,70 @@
+//! The view of the files in the words of `bwrap`.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::layout::HELPER;
+use crate::orders::Order;
+use crate::policy::Network;
+
+/// The command line of `bwrap`, up to the program.
+pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec![bwrap.into()];
+    let mut say = |parts: &[&dyn AsRef<std::ffi::OsStr>]| {
+        words.extend(parts.iter().map(|part| part.as_ref().to_owned()));
+    };
+    say(&[
+        &"--unshare-user",
+        &"--unshare-pid",
+        &"--unshare-ipc",
+        &"--unshare-uts",
+        &"--unshare-cgroup-try",
+        &"--cap-drop",
+        &"ALL",
+        &"--die-with-parent",
+        // The helper is the first process, so that nobody in there has more rights than it.
+        &"--as-pid-1",
+    ]);
+    match network {
+        Network::Off | Network::Loopback => say(&[&"--unshare-net"]),
+        Network::Ports(_) | Network::On => {}
+    }
+    for order in view {
+        match order {
+            Order::Read { from, at } => say(&[&"--ro-bind", from, at]),
+            Order::Write { from, at } => say(&[&"--bind", from, at]),
+            Order::Scratch { at, size_bytes } => {
+                say(&[&"--size", &size_bytes.to_string(), &"--tmpfs", at]);
+            }
+            Order::Link { to, at } => say(&[&"--symlink", to, at]),
+            Order::HideFile { at } => say(&[&"--ro-bind", &"/dev/null", at]),
+            Order::HideFolder { at } => {
+                say(&[&"--perms", &"0000", &"--tmpfs", at, &"--remount-ro", at]);
+            }
+            Order::Processes {} => say(&[&"--proc", &"/proc"]),
+            Order::Devices {} => say(&[&"--dev", &"/dev"]),
+            // The helper does these itself, inside.
+            Order::Parent { .. }
+            | Order::Join { .. }
+            | Order::Adopt {}
+            | Order::Unshare { .. }
+            | Order::DieWithParent {}
+            | Order::NewRoot {}
+            | Order::EnterRoot {}
+            | Order::Loopback {}
+            | Order::Text { .. }
+            | Order::Start { .. }
+            | Order::Session {}
+            | Order::Limit { .. }
+            | Order::MayRead { .. }
+            | Order::MayWrite { .. }
+            | Order::MayConnect { .. }
+            | Order::Restrict { .. }
+            | Order::DropPrivileges {}
+            | Order::Filter { .. }
+            | Order::Report {} => {}
+        }
+    }
+    say(&[&"--remount-ro", &"/", &"--chdir", &cwd, &"--", &HELPER]);
+    words
+}

@@ -1,0 +1,539 @@
+//! Turning a program to start into the one that is really started, or refusing.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::HELPER_COMMAND;
+use crate::applied::{Applied, Backend, not_held};
+use crate::bubblewrap;
+use crate::cgroup::{Cage, Cages, unique};
+use crate::environment::{self, Own};
+use crate::git;
+use crate::guard::Guard;
+use crate::layout::{self, Fates, MAX_PROTECTED, Scene, TEMPORARY, WRITABLE_DEVICES, network_word};
+use crate::orders::{self, Order};
+use crate::places::{Places, not_for_everybody};
+use crate::policy::{Access, Limits, Network, Policy};
+use crate::probe::{LANDLOCK_WITH_PORTS, LEAST_LANDLOCK, Offer};
+use crate::rights;
+use crate::stand_in::StandIns;
+use crate::tidier::Tidier;
+use crate::watched::{Known, Watched, Watches};
+
+/// How often another name is tried for a private folder.
+const MAX_TRIES: usize = 100;
+
+/// A program to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// Where it starts.
+    pub cwd: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// What is really started, and what must live as long as it.
+#[derive(Debug)]
+pub struct Confined {
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// Where it starts.
+    pub cwd: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Lives until no process of the command is left.
+    pub guard: Guard,
+    /// What applies, for the record.
+    pub applied: Applied,
+}
+
+/// What the operator chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The best that works here.
+    Best,
+    /// This one, or none.
+    Only(Backend),
+    /// No sandbox.
+    Off,
+}
+
+/// Why a command is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Nothing here can hold it.
+    #[error(
+        "No sandbox works on this machine, so no command is run. Ask the operator to install \
+         bubblewrap (the package `bubblewrap`), or to switch the sandbox off."
+    )]
+    NoSandbox,
+    /// What was chosen does not work here.
+    #[error("The sandbox `{0}` does not work on this machine. Ask the operator to choose another.")]
+    NotHere(&'static str),
+    /// The network cannot be held as it must.
+    #[error("{0}")]
+    Network(&'static str),
+    /// A folder is not there, or is none.
+    #[error("The folder {path} cannot be used: {cause}. Choose another working directory.")]
+    Folder {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The command would start elsewhere.
+    #[error("The working directory {0} is not in the workspace. Choose one inside it.")]
+    Outside(PathBuf),
+    /// The workspace is everything.
+    #[error("The workspace {0} is too much: it holds the system. Choose a folder in it.")]
+    TooMuch(PathBuf),
+    /// Something protected is not named by a path beneath the workspace.
+    #[error("The protected path {0} is not one beneath the workspace. Ask the operator to fix it.")]
+    Protected(PathBuf),
+    /// More is protected than can be.
+    #[error("There are more than {MAX_PROTECTED} protected places in the workspace. Report it.")]
+    TooManyProtected,
+    /// Without namespaces it would take too many rules.
+    #[error("The workspace is too wide for this machine's sandbox. Ask for bubblewrap.")]
+    TooWide,
+    /// What must stand in for something could not be put there.
+    #[error("{path} could not be protected: {cause}. Report it.")]
+    StandIn {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+}
+
+/// Confines commands on one machine.
+#[derive(Debug)]
+pub struct Sandbox {
+    mode: Mode,
+    offer: Offer,
+    places: Places,
+    home: Option<PathBuf>,
+    helper: PathBuf,
+    private: Vec<PathBuf>,
+    cages: Cages,
+    stand_ins: StandIns,
+    watches: Watches,
+    tidier: Arc<Tidier>,
+}
+
+/// A command that is being confined.
+struct Request<'a> {
+    backend: Backend,
+    policy: &'a Policy,
+    command: Command,
+    cwd: PathBuf,
+    fates: Fates,
+    guard: Guard,
+    named: PathBuf,
+}
+
+impl Sandbox {
+    /// A sandbox as the operator chose it, from what probing found; the helper is our own binary.
+    pub fn new(mode: Mode, offer: Offer, places: Places, helper: PathBuf) -> Self {
+        let home = places.home.as_deref().map(Path::to_owned);
+        let home = home.and_then(|home| fs::canonicalize(home).ok());
+        Self {
+            mode,
+            cages: Cages::beneath(&offer.cgroups),
+            offer,
+            home: home.filter(|home| home.parent().is_some()),
+            private: not_for_everybody(Path::new("/etc")),
+            helper: fs::canonicalize(&helper).unwrap_or(helper),
+            places,
+            stand_ins: StandIns::default(),
+            watches: Watches::default(),
+            tidier: Arc::default(),
+        }
+    }
+
+    /// Who holds commands here.
+    pub fn backend(&self) -> Result<Backend, Refusal> {
+        let works = |backend| match backend {
+            Backend::Bubblewrap => self.offer.bubblewrap.is_some(),
+            Backend::Namespaces => self.offer.namespaces,
+            Backend::Landlock => self.offer.landlock >= LEAST_LANDLOCK,
+            Backend::None => true,
+        };
+        match self.mode {
+            Mode::Off => Ok(Backend::None),
+            Mode::Best => self.offer.best().ok_or(Refusal::NoSandbox),
+            Mode::Only(backend) if works(backend) => Ok(backend),
+            Mode::Only(backend) => Err(Refusal::NotHere(backend.name())),
+        }
+    }
+
+    /// What is to be started instead of the command, so that the policy holds for it.
+    pub fn confine(&self, policy: &Policy, command: Command) -> Result<Confined, Refusal> {
+        let backend = self.backend()?;
+        if backend == Backend::None {
+            return Ok(bare(policy, command));
+        }
+        let named = policy.workspace.clone();
+        let policy = canonical(policy)?;
+        self.check_network(backend, &policy.network)?;
+        let cwd = folder(&command.cwd)?;
+        if !cwd.starts_with(&policy.workspace) {
+            return Err(Refusal::Outside(cwd));
+        }
+        let (fates, watched) = self.fates(backend, &policy)?;
+        let request = Request {
+            backend,
+            policy: &policy,
+            fates,
+            command,
+            cwd,
+            guard: Guard::new(watched, Arc::clone(&self.tidier)),
+            named,
+        };
+        match backend {
+            Backend::Bubblewrap => self.in_bubblewrap(request),
+            Backend::Namespaces => self.in_namespaces(request),
+            Backend::Landlock => self.in_landlock(request),
+            Backend::None => Err(Refusal::NoSandbox),
+        }
+    }
+
+    fn in_bubblewrap(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
+        let found = self.offer.bubblewrap.as_ref();
+        let bwrap = found.map(|found| found.path.clone());
+        let bwrap = bwrap.filter(|path| !layout::is_changeable(request.policy, path));
+        let bwrap = bwrap.ok_or(Refusal::NotHere(Backend::Bubblewrap.name()))?;
+        self.put_stand_ins(&mut request)?;
+        let view = layout::view(&self.scene(&request));
+        let mut program = bubblewrap::words(&bwrap, &view, &request.policy.network, &request.cwd);
+        program.push(HELPER_COMMAND.into());
+        program.extend(orders::words(&self.inner(&request), &request.command.argv));
+        let outer = self.outer(&mut request);
+        Ok(self.confined(request, &outer, &program))
+    }
+
+    fn in_namespaces(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
+        self.put_stand_ins(&mut request)?;
+        let mut orders = vec![Order::DieWithParent {}, Order::NewRoot {}];
+        orders.extend(layout::view(&self.scene(&request)));
+        orders.push(Order::EnterRoot {});
+        if request.policy.network == Network::Loopback {
+            orders.push(Order::Loopback {});
+        }
+        orders.extend(self.inner(&request));
+        let mut program = vec![self.helper.clone().into(), HELPER_COMMAND.into()];
+        program.extend(orders::words(&orders, &request.command.argv));
+        let mut outer = self.outer(&mut request);
+        outer.push(Order::Unshare {
+            network: match request.policy.network {
+                Network::Off | Network::Loopback => true,
+                Network::Ports(_) | Network::On => false,
+            },
+        });
+        Ok(self.confined(request, &outer, &program))
+    }
+
+    fn in_landlock(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
+        let scratch = self.scratch()?;
+        request.guard.scratch = Some(scratch.clone());
+        let rules = rights::rights(&self.scene(&request), &scratch);
+        let rules = rules.map_err(|rights::TooMany| Refusal::TooWide)?;
+        let mut orders = self.outer(&mut request);
+        orders.push(Order::Adopt {});
+        orders.extend(self.identity(&scratch));
+        orders.push(Order::Start {
+            at: request.cwd.clone(),
+        });
+        let bounded = request.guard.cage.is_some();
+        orders.extend(limits(&request.policy.limits, bounded, request.backend));
+        orders.extend(rules);
+        orders.extend(closing(request.policy, true));
+        let program = request.command.argv.clone();
+        Ok(self.confined(request, &orders, &program))
+    }
+
+    /// What the first helper does, outside.
+    fn outer(&self, request: &mut Request<'_>) -> Vec<Order> {
+        let mut orders = vec![Order::Parent {
+            process: u64::from(std::process::id()),
+        }];
+        request.guard.cage = self.cages.make(&request.policy.limits);
+        let lists = request.guard.cage.iter().flat_map(Cage::lists);
+        orders.extend(lists.map(|list| Order::Join { list }));
+        orders
+    }
+
+    /// What the helper does that is the first process of the namespaces.
+    fn inner(&self, request: &Request<'_>) -> Vec<Order> {
+        let policy = request.policy;
+        let mut orders = vec![Order::DieWithParent {}, Order::Session {}];
+        let home = self.home_inside();
+        if home != TEMPORARY && !home.starts_with(&policy.workspace) {
+            orders.extend(self.identity(home));
+        }
+        orders.push(Order::Start {
+            at: request.cwd.clone(),
+        });
+        orders.extend(limits(&policy.limits, false, request.backend));
+        orders.push(Order::MayRead { at: "/".into() });
+        let devices = WRITABLE_DEVICES.iter().map(PathBuf::from);
+        let own = ["/dev/shm", TEMPORARY].map(PathBuf::from);
+        let mut writable: Vec<PathBuf> = devices.chain(own).collect();
+        writable.push(home.to_owned());
+        writable.extend(policy.extra_write.iter().cloned());
+        if policy.access == Access::ReadWrite {
+            writable.push(policy.workspace.clone());
+        }
+        let read_only = |path: &PathBuf| {
+            policy.access == Access::ReadOnly && path.starts_with(&policy.workspace)
+        };
+        writable.retain(|path| !read_only(path) || policy.extra_write.contains(path));
+        orders.extend(writable.into_iter().map(|at| Order::MayWrite { at }));
+        orders.extend(closing(policy, false));
+        orders
+    }
+
+    fn identity(&self, home: &Path) -> Option<Order> {
+        let text = git::identity(self.home.as_deref()?)?.into();
+        let at = home.join(".gitconfig");
+        Some(Order::Text { at, text })
+    }
+
+    fn home_inside(&self) -> &Path {
+        self.home.as_deref().unwrap_or(Path::new(TEMPORARY))
+    }
+
+    fn confined(&self, request: Request<'_>, orders: &[Order], program: &[OsString]) -> Confined {
+        let policy = request.policy;
+        let own = match &request.guard.scratch {
+            Some(scratch) => Own {
+                home: scratch,
+                temporary: scratch,
+                real_home: self.home.as_deref(),
+            },
+            None => Own {
+                home: self.home_inside(),
+                temporary: Path::new(TEMPORARY),
+                real_home: None,
+            },
+        };
+        let env = environment::confined(request.command.env, own, policy.access);
+        let mut argv = vec![self.helper.clone().into(), HELPER_COMMAND.into()];
+        argv.extend(orders::words(orders, program));
+        let guard = request.guard;
+        let applied = self.applied(request.backend, policy, guard.cage.is_some());
+        Confined {
+            argv,
+            cwd: request.cwd,
+            env,
+            guard,
+            applied,
+        }
+    }
+
+    fn applied(&self, backend: Backend, policy: &Policy, grouped: bool) -> Applied {
+        Applied {
+            backend,
+            access: policy.access,
+            network: policy.network.clone(),
+            landlock: self.offer.landlock,
+            limits: policy.limits,
+            control_group: grouped,
+            not_held: not_held(backend, &policy.network, grouped),
+        }
+    }
+
+    fn check_network(&self, backend: Backend, network: &Network) -> Result<(), Refusal> {
+        match network {
+            Network::Ports(_) if self.offer.landlock < LANDLOCK_WITH_PORTS => {
+                Err(Refusal::Network(
+                    "This kernel cannot hold a command to single ports. Ask for no network, or ask \
+                     the operator to allow all of it.",
+                ))
+            }
+            Network::Loopback if !backend.has_namespaces() => Err(Refusal::Network(
+                "This machine cannot give a command a network of its own. Ask for no network.",
+            )),
+            Network::Off | Network::Loopback | Network::Ports(_) | Network::On => Ok(()),
+        }
+    }
+
+    fn fates(&self, backend: Backend, policy: &Policy) -> Result<(Fates, Vec<Watched>), Refusal> {
+        let wrong = policy
+            .protected
+            .iter()
+            .find(|one| !layout::is_plain(&one.path));
+        if let Some(wrong) = wrong {
+            return Err(Refusal::Protected(wrong.path.clone()));
+        }
+        let decide = |known: &Known| layout::fates(policy, self.home.as_deref(), known);
+        let (fates, watched) = if backend.has_namespaces() {
+            self.watches.decide(decide)
+        } else {
+            // What would be watched is not changed at all there: there is nothing to put right.
+            (decide(&Known::default()), Vec::new())
+        };
+        if fates.all().count() + fates.above.len() > MAX_PROTECTED {
+            return Err(Refusal::TooManyProtected);
+        }
+        Ok((fates, watched))
+    }
+
+    /// Puts them there. Where something else is by now, that is protected instead.
+    fn put_stand_ins(&self, request: &mut Request<'_>) -> Result<(), Refusal> {
+        let wanted = std::mem::take(&mut request.fates.stand_ins);
+        for path in wanted {
+            let put = self
+                .stand_ins
+                .put(&path)
+                .map_err(|cause| Refusal::StandIn {
+                    path: path.clone(),
+                    cause,
+                })?;
+            match put {
+                Some(held) => {
+                    request.guard.stand_ins.push(held);
+                    request.fates.stand_ins.insert(path);
+                }
+                None if path.is_symlink() => {
+                    request.guard.watched.push(self.watches.watch(&path));
+                }
+                None if path.exists() => drop(request.fates.present.insert(path)),
+                // Nobody of this user can make anything there.
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn scene<'a>(&'a self, request: &'a Request<'_>) -> Scene<'a> {
+        Scene {
+            policy: request.policy,
+            named: &request.named,
+            places: &self.places,
+            home: self.home.as_deref(),
+            fates: &request.fates,
+            private: &self.private,
+            helper: &self.helper,
+        }
+    }
+
+    /// A private folder on the disk.
+    fn scratch(&self) -> Result<PathBuf, Refusal> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        let folder = folder(&self.places.scratch)?;
+        let mut tries = 0;
+        loop {
+            let name = format!("sortie-scratch-{}-{}", std::process::id(), unique());
+            let path = folder.join(name);
+            let made = fs::DirBuilder::new().mode(0o700).create(&path);
+            match made.and_then(|()| fs::canonicalize(&path)) {
+                Ok(real) => return Ok(real),
+                // Left by a process of the same number.
+                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && tries < MAX_TRIES => {
+                    tries += 1;
+                }
+                Err(cause) => return Err(Refusal::Folder { path, cause }),
+            }
+        }
+    }
+}
+
+/// The command as it is, as the operator chose.
+fn bare(policy: &Policy, command: Command) -> Confined {
+    Confined {
+        argv: command.argv,
+        cwd: command.cwd,
+        env: command.env,
+        guard: Guard::default(),
+        applied: Applied {
+            backend: Backend::None,
+            access: Access::ReadWrite,
+            network: Network::On,
+            landlock: 0,
+            limits: policy.limits,
+            control_group: false,
+            not_held: not_held(Backend::None, &Network::On, false),
+        },
+    }
+}
+
+/// The same policy with folders that are no links.
+fn canonical(policy: &Policy) -> Result<Policy, Refusal> {
+    let workspace = folder(&policy.workspace)?;
+    let holds_the_system = ["/usr", "/etc", "/proc", "/dev"]
+        .iter()
+        .any(|part| Path::new(part).starts_with(&workspace));
+    if holds_the_system {
+        return Err(Refusal::TooMuch(workspace));
+    }
+    Ok(Policy {
+        workspace,
+        extra_write: policy
+            .extra_write
+            .iter()
+            .map(|path| folder(path))
+            .collect::<Result<_, _>>()?,
+        ..policy.clone()
+    })
+}
+
+fn folder(path: &Path) -> Result<PathBuf, Refusal> {
+    let refused = |cause| Refusal::Folder {
+        path: path.to_owned(),
+        cause,
+    };
+    let real = fs::canonicalize(path).map_err(refused)?;
+    if real.is_dir() {
+        Ok(real)
+    } else {
+        Err(refused(io::ErrorKind::NotADirectory.into()))
+    }
+}
+
+fn limits(limits: &Limits, grouped: bool, backend: Backend) -> Vec<Order> {
+    let mut named = vec![
+        ("core", 0),
+        ("open", limits.open_files),
+        ("file", limits.file_bytes),
+        ("cpu", limits.cpu_seconds),
+        ("memory", limits.memory_bytes),
+    ];
+    // Without a namespace of users it would count everything else of this user too.
+    if backend.has_namespaces() && !grouped {
+        named.push(("processes", limits.processes));
+    }
+    named
+        .into_iter()
+        .map(|(name, value)| Order::Limit {
+            name: name.into(),
+            value,
+        })
+        .collect()
+}
+
+/// The last orders: after them the helper has no more rights than the command.
+fn closing(policy: &Policy, needed: bool) -> Vec<Order> {
+    let mut orders = Vec::new();
+    let ports = match &policy.network {
+        Network::Ports(ports) => {
+            let allowed = ports.iter().map(|port| Order::MayConnect {
+                port: u64::from(*port),
+            });
+            orders.extend(allowed);
+            true
+        }
+        Network::Off | Network::Loopback | Network::On => false,
+    };
+    orders.push(Order::DropPrivileges {});
+    orders.push(Order::Restrict { ports, needed });
+    orders.push(Order::Filter {
+        families: network_word(&policy.network).to_owned(),
+    });
+    orders
+}

@@ -1,0 +1,128 @@
+//! Folders of git outside the workspace that belong to it.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// The longest pointer that is read.
+const MAX_POINTER_BYTES: u64 = 16 * 1024;
+/// The most lines of a person's settings that are handed on.
+const MAX_LINES: usize = 64;
+
+/// Where a linked worktree keeps what git needs to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkedWorktree {
+    /// Its own small folder, `.git/worktrees/NAME` of the repository.
+    pub git_folder: PathBuf,
+    /// The folder of the repository, with objects, branches, settings and hooks.
+    pub common_folder: PathBuf,
+}
+
+/// The folders of a linked worktree, if the workspace is one.
+///
+/// A pointer in the workspace is a claim that anybody can write. It is believed only if the folder
+/// it names points back to this workspace, which only who may write there can arrange.
+pub fn linked_worktree(workspace: &Path) -> Option<LinkedWorktree> {
+    let workspace = fs::canonicalize(workspace).ok()?;
+    let pointer = workspace.join(".git");
+    let claim = read_line(&pointer)?;
+    let claimed = workspace.join(claim.strip_prefix("gitdir:")?.trim());
+    let git_folder = fs::canonicalize(claimed).ok()?;
+    let back = git_folder.join(read_line(&git_folder.join("gitdir"))?.trim());
+    if fs::canonicalize(back).ok()? != pointer {
+        return None;
+    }
+    let common = read_line(&git_folder.join("commondir"))?;
+    let common_folder = fs::canonicalize(git_folder.join(common.trim())).ok()?;
+    git_folder
+        .starts_with(common_folder.join("worktrees"))
+        .then_some(LinkedWorktree {
+            git_folder,
+            common_folder,
+        })
+}
+
+/// Whether this is a folder of git.
+pub(crate) fn is_git_folder(folder: &Path) -> bool {
+    folder.join("HEAD").is_file() && (folder.join("objects").is_dir() || is_linked_folder(folder))
+}
+
+/// Whether this is the small folder of a linked worktree.
+pub(crate) fn is_linked_folder(folder: &Path) -> bool {
+    folder.join("commondir").is_file()
+}
+
+/// What a commit needs to know about the person, and nothing else of their settings: those can hold
+/// tokens.
+pub(crate) fn identity(home: &Path) -> Option<String> {
+    let mut lines = Vec::new();
+    for place in [".config/git/config", ".gitconfig"] {
+        if let Ok(settings) = read_bounded(&home.join(place)) {
+            lines.extend(harmless(&settings));
+        }
+    }
+    lines.truncate(MAX_LINES);
+    (!lines.is_empty()).then(|| lines.concat())
+}
+
+/// Settings that are handed on.
+const HARMLESS: &[(&str, &[&str])] = &[
+    ("user", &["name", "email"]),
+    ("init", &["defaultbranch"]),
+    ("safe", &["directory"]),
+    ("core", &["autocrlf", "quotepath"]),
+];
+
+fn harmless(settings: &str) -> Vec<String> {
+    let mut keys: &[&str] = &[];
+    let mut section = "";
+    let mut found = Vec::new();
+    for line in settings.lines().map(str::trim) {
+        if let Some(header) = line.strip_prefix('[') {
+            let name = header.trim_end_matches(']').trim().to_ascii_lowercase();
+            let known = HARMLESS.iter().find(|(other, _)| *other == name);
+            (section, keys) = known.map_or(("", &[][..]), |(name, keys)| (*name, *keys));
+        } else if let Some((key, value)) = line.split_once('=')
+            && keys.contains(&key.trim().to_ascii_lowercase().as_str())
+            // A line that goes on would need the next one too.
+            && !value.ends_with('\\')
+        {
+            found.push(format!("[{section}]\n\t{} ={value}\n", key.trim()));
+        }
+    }
+    found
+}
+
+fn read_line(path: &Path) -> Option<String> {
+    // A link or a pipe is no pointer.
+    if !fs::symlink_metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let text = read_bounded(path).ok()?;
+    text.lines().next().map(str::to_owned)
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    fs::File::open(path)?
+        .take(MAX_POINTER_BYTES)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_harmless_settings_are_handed_on() {
+        let settings = "[User]\n  name = A B\n\temail=a@b.c\n signingkey = X\n\
+            [url \"https://token@host/\"]\n insteadOf = https://host/\n\
+            [core]\n fsmonitor = evil\n autocrlf = input\n[http]\nextraheader = secret\n\
+            [user]\nname = continued \\\n";
+        assert_eq!(
+            harmless(settings).concat(),
+            "[user]\n\tname = A B\n[user]\n\temail =a@b.c\n[core]\n\tautocrlf = input\n"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Files that the helper holds or writes.
+
+use std::ffi::OsStr;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The last of the three that every program has.
+const STDERR: i32 = 2;
+
+/// Closes what the helper was born with, but for input, output and errors.
+///
+/// It is called first, when this process has opened nothing itself.
+pub(super) fn close_inherited() {
+    let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    for number in open.into_iter().filter(|number| *number > STDERR) {
+        // The folder that was just read is in the list and closed already.
+        nix::unistd::close(number).ok();
+    }
+}
+
+/// Writes to a file that must be there: a control file of the kernel.
+pub(super) fn write_existing(at: &Path, text: &str) -> io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).open(at)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Writes a file that must not exist yet, and the folders above it.
+pub(super) fn write_new(at: &Path, text: &OsStr) -> io::Result<()> {
+    if let Some(folder) = at.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut file = std::fs::File::create_new(at)?;
+    file.write_all(text.as_bytes())
+}

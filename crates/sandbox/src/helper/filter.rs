@@ -1,0 +1,244 @@
+//! System calls that no command needs, refused by the kernel.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter, sock_filter,
+};
+
+/// System calls, each with the cases in which it is refused; none means always.
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Refused whatever the arguments.
+const ALWAYS: &[i64] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // The view of the files.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_quotactl,
+    // Keys of the kernel, which are not bound to a namespace.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // Large doors into the kernel.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // The machine.
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+];
+
+/// Refused as well where there is no network: a socket that a command was born with, or one of a
+/// pair, must not reach anybody either.
+const WITHOUT_NETWORK: &[i64] = &[
+    libc::SYS_socket,
+    libc::SYS_connect,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+];
+
+/// New namespaces, as flags of `clone`.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// Requests that put words into a terminal, as if somebody had typed them.
+const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
+/// Not in libc.
+const TIOCLINUX: u64 = 0x541c;
+
+/// The bits of a socket's type beside its flags.
+const TYPE_BITS: u64 = 0xf;
+/// Numbers from here on are those of the other calling convention of the same processor, under
+/// which every number in our lists would mean nothing.
+const OTHER_CONVENTION: u32 = 0x4000_0000;
+
+/// Installs the filter for a network: `off`, `loopback`, `ports` or `on`.
+pub(super) fn install(network: &OsStr) -> io::Result<()> {
+    let arch = std::env::consts::ARCH;
+    let arch = TargetArch::try_from(arch).map_err(io::Error::other)?;
+    let mut refused = common()?;
+    match network.to_str() {
+        Some("off") => refused.extend(WITHOUT_NETWORK.iter().map(|call| (*call, Vec::new()))),
+        Some("loopback") => sockets(&mut refused, &[libc::AF_INET, libc::AF_INET6])?,
+        Some("on") => sockets(&mut refused, REACHING)?,
+        Some("ports") => {
+            sockets(&mut refused, REACHING)?;
+            around_ports(&mut refused)?;
+        }
+        _ => return Err(io::Error::other("there is no such network")),
+    }
+    apply(&compile(refused, libc::EPERM, arch)?)?;
+    // Its flags lie in memory, where no filter can look. Libraries then use the older call.
+    let unreadable = Rules::from([(libc::SYS_clone3, Vec::new())]);
+    apply(&compile(unreadable, libc::ENOSYS, arch)?)?;
+    if arch == TargetArch::x86_64 {
+        apply(&other_convention())?;
+    }
+    Ok(())
+}
+
+/// Families of sockets with which a machine reaches others, and asks which addresses it has.
+const REACHING: &[i32] = &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+
+fn common() -> io::Result<Rules> {
+    let mut rules: Rules = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
+    let flags = NAMESPACES.iter().map(|flag| {
+        let flag = u64::from(flag.cast_unsigned());
+        rule(&[(0, SeccompCmpOp::MaskedEq(flag), flag)])
+    });
+    rules.insert(libc::SYS_clone, flags.collect::<io::Result<_>>()?);
+    let typing = TYPING.map(|request| rule(&[(1, SeccompCmpOp::Eq, request)]));
+    rules.insert(
+        libc::SYS_ioctl,
+        typing.into_iter().collect::<io::Result<_>>()?,
+    );
+    // A pair of a kind that can be turned to anybody's address later is none.
+    let pairs = vec![
+        rule(&[(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))])?,
+        rule(&[(
+            1,
+            SeccompCmpOp::MaskedEq(TYPE_BITS),
+            number(libc::SOCK_DGRAM),
+        )])?,
+    ];
+    rules.insert(libc::SYS_socketpair, pairs);
+    Ok(rules)
+}
+
+/// Leaves only these families.
+fn sockets(rules: &mut Rules, families: &[i32]) -> io::Result<()> {
+    let others: Vec<_> = families
+        .iter()
+        .map(|family| (0, SeccompCmpOp::Ne, number(*family)))
+        .collect();
+    rules.insert(libc::SYS_socket, vec![rule(&others)?]);
+    Ok(())
+}
+
+/// Closes the ways to connect that Landlock does not see: protocols beside TCP that carry it, and
+/// data sent together with the first packet.
+fn around_ports(rules: &mut Rules) -> io::Result<()> {
+    let protocols = [0, libc::IPPROTO_TCP, libc::IPPROTO_UDP];
+    let others = protocols.map(|protocol| (2, SeccompCmpOp::Ne, number(protocol)));
+    rules
+        .entry(libc::SYS_socket)
+        .or_default()
+        .push(rule(&others)?);
+    let fast = number(libc::MSG_FASTOPEN);
+    for (call, flags) in [
+        (libc::SYS_sendto, 3),
+        (libc::SYS_sendmsg, 2),
+        (libc::SYS_sendmmsg, 3),
+    ] {
+        rules.insert(
+            call,
+            vec![rule(&[(flags, SeccompCmpOp::MaskedEq(fast), fast)])?],
+        );
+    }
+    let option = rule(&[
+        (1, SeccompCmpOp::Eq, number(libc::IPPROTO_TCP)),
+        (2, SeccompCmpOp::Eq, number(libc::TCP_FASTOPEN_CONNECT)),
+    ])?;
+    rules.insert(libc::SYS_setsockopt, vec![option]);
+    Ok(())
+}
+
+fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> io::Result<SeccompRule> {
+    // The kernel looks at the lower half of all of these arguments only.
+    let conditions = conditions.iter().map(|(index, operator, value)| {
+        SeccompCondition::new(*index, SeccompCmpArgLen::Dword, operator.clone(), *value)
+    });
+    conditions
+        .collect::<Result<_, _>>()
+        .and_then(SeccompRule::new)
+        .map_err(io::Error::other)
+}
+
+fn number(constant: i32) -> u64 {
+    u64::from(constant.cast_unsigned())
+}
+
+fn compile(rules: Rules, errno: i32, arch: TargetArch) -> io::Result<BpfProgram> {
+    let refuse = SeccompAction::Errno(errno.cast_unsigned());
+    SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)
+        .and_then(BpfProgram::try_from)
+        .map_err(io::Error::other)
+}
+
+fn apply(program: &BpfProgram) -> io::Result<()> {
+    apply_filter(program).map_err(io::Error::other)
+}
+
+/// Refuses all calls of the other convention: load the number, compare, answer.
+fn other_convention() -> BpfProgram {
+    let instruction = |code: u32, jt, jf, k| sock_filter {
+        code: u16::try_from(code).unwrap_or_default(),
+        jt,
+        jf,
+        k,
+    };
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    vec![
+        instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
+        instruction(
+            libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K,
+            0,
+            1,
+            OTHER_CONVENTION,
+        ),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, refuse),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}

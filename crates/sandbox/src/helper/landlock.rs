@@ -1,0 +1,100 @@
+//! Rights to files and ports, given up by Landlock.
+
+use std::io;
+use std::path::Path;
+
+use landlock::{
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
+    NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated,
+    RulesetCreatedAttr as _, RulesetStatus, Scope, make_bitflags,
+};
+
+use super::Gathered;
+
+/// The newest version that we know. On an older kernel less is held, and the probe has said so.
+const NEWEST: ABI = ABI::V9;
+/// To look, and to run what is found.
+const LOOK: BitFlags<AccessFs> = make_bitflags!(AccessFs::{Execute | ReadFile | ReadDir});
+/// Sockets and devices: never made, never reached.
+const NEVER: BitFlags<AccessFs> =
+    make_bitflags!(AccessFs::{MakeChar | MakeBlock | MakeSock | ResolveUnix});
+
+/// Gives up every right to files but those gathered, and to ports too if so said.
+pub(super) fn restrict(gathered: &Gathered, ports: bool, needed: bool) -> io::Result<()> {
+    let status = rules(gathered, ports)
+        .and_then(|rules| rules.restrict_self().map_err(io::Error::other))?
+        .ruleset;
+    match status {
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced => Ok(()),
+        RulesetStatus::NotEnforced if needed => {
+            Err(io::Error::other("this kernel has no Landlock"))
+        }
+        // The view of the files holds without it.
+        RulesetStatus::NotEnforced => Ok(()),
+    }
+}
+
+/// The version of Landlock here, 0 for none. This process is restricted afterwards.
+pub(super) fn version() -> i32 {
+    let status = Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))
+        .and_then(Ruleset::create)
+        .and_then(RulesetCreated::restrict_self);
+    match status.map(|status| status.landlock) {
+        Ok(LandlockStatus::Available {
+            effective_abi,
+            kernel_abi,
+            ..
+        }) => kernel_abi.unwrap_or(effective_abi as i32),
+        Ok(LandlockStatus::NotEnabled | LandlockStatus::NotImplemented) | Err(_) => 0,
+    }
+}
+
+fn rules(gathered: &Gathered, ports: bool) -> io::Result<RulesetCreated> {
+    let mut rules = Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))
+        .and_then(|rules| rules.scope(Scope::AbstractUnixSocket | Scope::Signal))
+        .map_err(io::Error::other)?;
+    if ports {
+        rules = rules
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessNet::ConnectTcp | AccessNet::BindTcp)
+            .map_err(io::Error::other)?
+            .set_compatibility(CompatLevel::BestEffort);
+    }
+    let mut rules = rules.create().map_err(io::Error::other)?;
+    for at in &gathered.read {
+        rules = allow(rules, at, LOOK)?;
+    }
+    for at in &gathered.write {
+        rules = allow(rules, at, AccessFs::from_all(NEWEST) & !NEVER)?;
+    }
+    if ports {
+        for port in &gathered.ports {
+            rules = rules
+                .add_rule(NetPort::new(*port, AccessNet::ConnectTcp))
+                .map_err(io::Error::other)?;
+        }
+    }
+    Ok(rules)
+}
+
+fn allow(
+    rules: RulesetCreated,
+    at: &Path,
+    rights: BitFlags<AccessFs>,
+) -> io::Result<RulesetCreated> {
+    let Ok(facts) = std::fs::metadata(at) else {
+        // What is not there needs no rights.
+        return Ok(rules);
+    };
+    let rights = if facts.is_dir() {
+        rights
+    } else {
+        rights & AccessFs::from_file(NEWEST)
+    };
+    let place = PathFd::new(at).map_err(io::Error::other)?;
+    rules
+        .add_rule(PathBeneath::new(place, rights))
+        .map_err(io::Error::other)
+}

@@ -1,0 +1,262 @@
+//! A root of the helper's own, built from parts of the old one.
+//!
+//! While it is built, `/` is a scratch folder in memory with two folders in it: the old root and the
+//! new one. Every path that is asked for is a canonical one, so that no link leads from one into the
+//! other.
+
+use std::ffi::{CStr, CString, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{StatVfsMountFlags, statvfs};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+    mount_change, mount_remount, unmount,
+};
+use rustix::process::{chdir, pivot_root};
+
+const OLD: &str = "/old";
+const NEW: &str = "/new";
+/// A folder that every system has, to begin in.
+const BEGINNING: &str = "/tmp";
+/// Devices that give and take nothing of the machine.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Links that programs expect beside them.
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
+    ("pts/ptmx", "ptmx"),
+];
+/// Parts of `/proc` through which root changes the machine, also without capabilities.
+const MACHINE: [&str; 5] = ["sys", "sysrq-trigger", "irq", "bus", "fs"];
+/// The size of the folders that only hold the tree together.
+const FRAME: &CStr = c"mode=0755,size=1m";
+
+/// What may be done with what is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rights {
+    Read,
+    Write,
+}
+
+/// Moves to a new, empty root beside the old one.
+pub(super) fn begin() -> io::Result<()> {
+    let quiet = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    mount_change("/", quiet)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", BEGINNING, "tmpfs", flags, FRAME)?;
+    let old = format!("{BEGINNING}{OLD}");
+    fs::create_dir(format!("{BEGINNING}{NEW}"))?;
+    fs::create_dir(&old)?;
+    pivot_root(BEGINNING, &old)?;
+    chdir("/")?;
+    mount("tmpfs", NEW, "tmpfs", flags, FRAME)?;
+    Ok(())
+}
+
+/// Shows a part of the old root in the new one.
+pub(super) fn show(from: &Path, at: &Path, rights: Rights) -> io::Result<()> {
+    let (from, at) = (beneath(OLD, from), beneath(NEW, at));
+    if fs::metadata(&from)?.is_dir() {
+        fs::create_dir_all(&at)?;
+    } else {
+        make_file(&at)?;
+    }
+    mount_bind_recursive(&from, &at)?;
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    flags.set(MountFlags::RDONLY, rights == Rights::Read);
+    narrow(&at, flags)?;
+    for inner in mounts_beneath(&at)? {
+        match narrow(&inner, flags) {
+            // Who may not even look at it has no rights to lose.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Makes a folder in memory.
+pub(super) fn scratch(at: &Path, size_bytes: u64) -> io::Result<()> {
+    let at = beneath(NEW, at);
+    fs::create_dir_all(&at)?;
+    let options = CString::new(format!("mode=0755,size={size_bytes}"))?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    Ok(mount("tmpfs", &at, "tmpfs", flags, options.as_c_str())?)
+}
+
+/// Makes a link.
+pub(super) fn link(to: &Path, at: &Path) -> io::Result<()> {
+    let at = beneath(NEW, at);
+    if let Some(folder) = at.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    std::os::unix::fs::symlink(to, at)
+}
+
+/// Covers a file with a device that cannot be opened.
+pub(super) fn hide_file(at: &Path) -> io::Result<()> {
+    let at = beneath(NEW, at);
+    mount_bind(format!("{OLD}/dev/null"), &at)?;
+    narrow(
+        &at,
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY,
+    )
+}
+
+/// Covers a folder with an empty one that cannot be entered.
+pub(super) fn hide_folder(at: &Path) -> io::Result<()> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
+    let options = c"mode=0000,size=4k";
+    Ok(mount("tmpfs", beneath(NEW, at), "tmpfs", flags, options)?)
+}
+
+/// Shows the processes of this namespace, and nothing to change the machine with.
+pub(super) fn processes() -> io::Result<()> {
+    let at = beneath(NEW, Path::new("/proc"));
+    fs::create_dir_all(&at)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", &at, "proc", flags, None::<&CStr>)?;
+    for part in MACHINE.map(|name| at.join(name)) {
+        if part.exists() {
+            mount_bind(&part, &part)?;
+            narrow(&part, flags | MountFlags::RDONLY)?;
+        }
+    }
+    Ok(())
+}
+
+/// Shows the harmless devices, and terminals of one's own.
+pub(super) fn devices() -> io::Result<()> {
+    let folder = beneath(NEW, Path::new("/dev"));
+    fs::create_dir_all(&folder)?;
+    let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
+    mount("tmpfs", &folder, "tmpfs", quiet, c"mode=0755,size=64m")?;
+    for name in DEVICES {
+        let at = folder.join(name);
+        make_file(&at)?;
+        mount_bind(format!("{OLD}/dev/{name}"), &at)?;
+    }
+    fs::create_dir(folder.join("shm"))?;
+    let terminals = folder.join("pts");
+    fs::create_dir(&terminals)?;
+    let options = c"newinstance,ptmxmode=0666,mode=620";
+    mount("devpts", &terminals, "devpts", quiet, options)?;
+    for (to, name) in DEVICE_LINKS {
+        std::os::unix::fs::symlink(to, folder.join(name))?;
+    }
+    Ok(())
+}
+
+/// Leaves the old root for good.
+pub(super) fn enter() -> io::Result<()> {
+    unmount(OLD, UnmountFlags::DETACH)?;
+    chdir(NEW)?;
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    chdir("/")?;
+    narrow(
+        Path::new("/"),
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::RDONLY,
+    )
+}
+
+fn beneath(root: &str, path: &Path) -> PathBuf {
+    let relative = path.strip_prefix("/").unwrap_or(path);
+    Path::new(root).join(relative)
+}
+
+fn make_file(at: &Path) -> io::Result<()> {
+    if let Some(folder) = at.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    match fs::File::create_new(at) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Adds flags to a mount. Those that it has already must be named again: the kernel lets nobody who
+/// is not its owner take them away.
+fn narrow(at: &Path, flags: MountFlags) -> io::Result<()> {
+    let now = statvfs(at)?.f_flag;
+    let mut all = flags | MountFlags::BIND;
+    for (has, flag) in [
+        (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+        (StatVfsMountFlags::NOATIME, MountFlags::NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MountFlags::NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MountFlags::RELATIME),
+    ] {
+        if now.contains(has) {
+            all |= flag;
+        }
+    }
+    match mount_remount(at, all, c"") {
+        Err(Errno::ACCESS) => Err(io::ErrorKind::PermissionDenied.into()),
+        other => Ok(other?),
+    }
+}
+
+/// Mounts that came along with a folder.
+fn mounts_beneath(at: &Path) -> io::Result<Vec<PathBuf>> {
+    let table = fs::read(format!("{OLD}/proc/self/mountinfo"))?;
+    Ok(table
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
+        .map(|field| PathBuf::from(OsString::from_vec(unescape(field))))
+        .filter(|place| place != at && place.starts_with(at))
+        .collect())
+}
+
+/// Undoes `\040` and the like.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((first, after)) = rest.split_first() {
+        let escape = (*first == b'\\').then(|| after.get(..3)).flatten();
+        let number = escape
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match number {
+            Some(number) => {
+                plain.push(number);
+                rest = &after[3..];
+            }
+            None => {
+                plain.push(*first);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    use super::*;
+
+    #[test]
+    fn names_in_the_table_of_mounts_are_read() {
+        for (field, name) in [
+            ("/plain", "/plain"),
+            (r"/a\040b", "/a b"),
+            (r"/a\134040", r"/a\040"),
+            (r"/a\", r"/a\"),
+            (r"/a\9", r"/a\9"),
+            ("/安\\012", "/安\n"),
+        ] {
+            let read = OsString::from_vec(unescape(field.as_bytes()));
+            assert_eq!(read.as_bytes(), name.as_bytes());
+        }
+    }
+}

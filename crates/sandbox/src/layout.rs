@@ -1,0 +1,446 @@
+//! What a command sees, decided before anything is done: orders for the view of the files, and what
+//! stands in for, or is watched instead of, what is not there yet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::git;
+use crate::orders::Order;
+use crate::places::{Places, SECRETS, SYSTEM, TOOLCHAINS};
+use crate::policy::{Access, Network, Policy};
+use crate::protected::{IN_GIT_FOLDER, IN_HOME, IN_LINKED_FOLDER, WhileAbsent};
+use crate::stand_in;
+use crate::watched::{Before, Known};
+
+/// Where the helper lies in the new root.
+pub(crate) const HELPER: &str = "/run/sortie/helper";
+/// Where temporary files go.
+pub(crate) const TEMPORARY: &str = "/tmp";
+/// The most protected places of one command: each costs a mount or two.
+pub(crate) const MAX_PROTECTED: usize = 512;
+/// The most submodules and worktrees that are looked at.
+const MAX_GIT_FOLDERS: usize = 64;
+/// How deep submodules lie in each other at most.
+const MAX_GIT_DEPTH: usize = 4;
+
+/// What is decided about protected places.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fates {
+    /// Folders above them: mounts of their own, as only those cannot be renamed.
+    pub(crate) above: BTreeSet<PathBuf>,
+    /// There, and read-only.
+    pub(crate) present: BTreeSet<PathBuf>,
+    /// Not there: something stands in.
+    pub(crate) stand_ins: BTreeSet<PathBuf>,
+    /// Put right afterwards, as it was before.
+    pub(crate) watched: BTreeMap<PathBuf, Before>,
+}
+
+impl Fates {
+    /// Everything that must not be written to.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        let absent = self.stand_ins.iter().chain(self.watched.keys());
+        self.present.iter().chain(absent)
+    }
+
+    fn absent(&mut self, place: PathBuf, absent: WhileAbsent) {
+        match absent {
+            WhileAbsent::StandIn => drop(self.stand_ins.insert(place)),
+            WhileAbsent::Watch => drop(self.watched.insert(place, Before::Absent)),
+        }
+    }
+
+    /// What is covered needs no watch: to put it right would take away what others stand on too.
+    fn settle(mut self) -> Self {
+        let stand_ins = &self.stand_ins;
+        self.watched.retain(|path, _| !stand_ins.contains(path));
+        self
+    }
+}
+
+/// Decides about one place after the other.
+struct Decider<'a> {
+    fates: Fates,
+    known: &'a Known,
+}
+
+impl Decider<'_> {
+    /// Decides about one place beneath a root.
+    fn decide(&mut self, root: &Path, path: &Path, absent: WhileAbsent) {
+        let fates = &mut self.fates;
+        let mut place = root.to_owned();
+        let mut names = path.iter().peekable();
+        while let Some(name) = names.next() {
+            place.push(name);
+            if let Some((before, _)) = self.known.get(&place) {
+                fates.watched.insert(place, before.clone());
+                return;
+            }
+            // Looked at once: what stands in can come and go between two looks.
+            let Ok(facts) = fs::symlink_metadata(&place) else {
+                fates.absent(place, absent);
+                return;
+            };
+            if facts.is_symlink() {
+                let before = Before::of(&place);
+                fates.watched.insert(place, before);
+                return;
+            }
+            if stand_in::is_ours(&place, &facts) {
+                fates.stand_ins.insert(place);
+                return;
+            }
+            if names.peek().is_none() || !facts.is_dir() {
+                fates.present.insert(place);
+                return;
+            }
+            fates.above.insert(place.clone());
+        }
+    }
+
+    fn decide_git(&mut self, root: &Path, folder: &Path, depth: usize) {
+        let Ok(relative) = folder.strip_prefix(root) else {
+            return;
+        };
+        let names = if git::is_linked_folder(folder) {
+            IN_LINKED_FOLDER
+        } else {
+            IN_GIT_FOLDER
+        };
+        for (name, absent) in names {
+            self.decide(root, &relative.join(name), *absent);
+        }
+        for inner in ["modules", "worktrees"] {
+            self.decide_git_beneath(root, &folder.join(inner), depth);
+        }
+    }
+
+    /// Submodules may lie in folders: `modules/vendor/name`.
+    fn decide_git_beneath(&mut self, root: &Path, folder: &Path, depth: usize) {
+        if depth == 0 {
+            return;
+        }
+        let inner = fs::read_dir(folder).into_iter().flatten().flatten();
+        let folders = inner.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        for folder in folders.take(MAX_GIT_FOLDERS).map(|entry| entry.path()) {
+            if git::is_git_folder(&folder) {
+                self.decide_git(root, &folder, depth - 1);
+            } else {
+                self.decide_git_beneath(root, &folder, depth - 1);
+            }
+        }
+    }
+}
+
+/// Decides about everything protected in the places that a command may change; of some it is known
+/// how they were before other commands that still run.
+pub(crate) fn fates(policy: &Policy, home: Option<&Path>, known: &Known) -> Fates {
+    let mut decider = Decider {
+        fates: Fates::default(),
+        known,
+    };
+    if policy.access == Access::ReadWrite {
+        let workspace = &policy.workspace;
+        for protected in &policy.protected {
+            decider.decide(workspace, &protected.path, protected.absent);
+        }
+        for inner in ["modules", "worktrees"] {
+            let folder = workspace.join(".git").join(inner);
+            decider.decide_git_beneath(workspace, &folder, MAX_GIT_DEPTH);
+        }
+        if let Some(home) = home.and_then(|home| home.strip_prefix(workspace).ok()) {
+            for name in IN_HOME {
+                decider.decide(workspace, &home.join(name), WhileAbsent::Watch);
+            }
+        }
+    }
+    for root in &policy.extra_write {
+        if git::is_git_folder(root) {
+            decider.decide_git(root, root, MAX_GIT_DEPTH);
+        }
+    }
+    decider.fates.settle()
+}
+
+/// Whether a path names something beneath a folder, and nothing else.
+pub(crate) fn is_plain(path: &Path) -> bool {
+    let mut parts = path.components().peekable();
+    parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))
+}
+
+/// What must not be seen, wherever it lies.
+pub(crate) fn hidden(policy: &Policy, places: &Places, home: Option<&Path>) -> Vec<PathBuf> {
+    let named = policy.hidden.iter().chain(&places.own).cloned();
+    let mut all: Vec<PathBuf> = named
+        .chain(in_home(home, SECRETS))
+        .filter_map(|path| fs::canonicalize(path).ok())
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Everything else that is shown, without the workspace: folders with programs.
+pub(crate) fn shown(policy: &Policy, places: &Places, home: Option<&Path>) -> Vec<PathBuf> {
+    let programs = places.path.iter().filter(|folder| {
+        let home = home.is_some_and(|home| home.starts_with(folder));
+        folder.is_absolute() && !home && !policy.workspace.starts_with(folder)
+    });
+    let others = programs.chain(&policy.extra_read).cloned();
+    in_home(home, TOOLCHAINS)
+        .chain(others.filter(|path| path.exists()))
+        .collect()
+}
+
+/// Those of a list that are in the home folder. Most are not, and one look tells: to follow each name
+/// from the root down takes five.
+fn in_home(home: Option<&Path>, names: &[&str]) -> impl Iterator<Item = PathBuf> {
+    let all = names.iter().filter_map(move |name| Some(home?.join(name)));
+    all.filter(|path| path.symlink_metadata().is_ok())
+}
+
+/// The view of the files, as orders.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    orders: Vec<Order>,
+}
+
+/// What the view is made for.
+#[derive(Debug)]
+pub(crate) struct Scene<'a> {
+    /// What the command may do; its folders are canonical.
+    pub(crate) policy: &'a Policy,
+    /// The workspace as it was named.
+    pub(crate) named: &'a Path,
+    /// Where things lie.
+    pub(crate) places: &'a Places,
+    /// The home folder, canonical.
+    pub(crate) home: Option<&'a Path>,
+    /// What is protected.
+    pub(crate) fates: &'a Fates,
+    /// Parts of the system that are not for everybody.
+    pub(crate) private: &'a [PathBuf],
+    /// Our own binary.
+    pub(crate) helper: &'a Path,
+}
+
+/// Decides the view.
+pub(crate) fn view(scene: &Scene<'_>) -> Vec<Order> {
+    let Scene { policy, home, .. } = scene;
+    let hidden = hidden(policy, scene.places, *home);
+    let mut view = View::default();
+    view.system(policy);
+    view.scratch(Path::new(TEMPORARY), policy);
+    view.link(Path::new(TEMPORARY), Path::new("/var/tmp"));
+    if let Some(home) = home {
+        view.scratch(home, policy);
+    }
+    for path in shown(policy, scene.places, *home) {
+        view.show(&path);
+    }
+    // A folder of ours may hold the workspace: then only the workspace is left of it.
+    let around = |path: &&PathBuf| policy.workspace.starts_with(path);
+    for path in hidden.iter().filter(around) {
+        if view.shows(path) {
+            view.scratch(path, policy);
+        }
+    }
+    view.workspace(scene);
+    view.protect(scene.fates);
+    for path in hidden
+        .iter()
+        .filter(|path| !around(path))
+        .chain(scene.private)
+    {
+        view.hide(path);
+    }
+    view.orders.push(Order::Processes {});
+    view.orders.push(Order::Devices {});
+    view.orders.push(Order::Read {
+        from: scene.helper.to_owned(),
+        at: HELPER.into(),
+    });
+    view.orders
+}
+
+impl View {
+    fn system(&mut self, policy: &Policy) {
+        for folder in SYSTEM.iter().map(Path::new) {
+            match fs::canonicalize(folder) {
+                Ok(real) if real == *folder => self.read(&real),
+                Ok(real) => self.link(&real, folder),
+                Err(_) => {}
+            }
+        }
+        // Often a link to a file that is written when the network changes.
+        let names = fs::canonicalize("/etc/resolv.conf").ok();
+        let reaches = match policy.network {
+            Network::Off | Network::Loopback => false,
+            Network::Ports(_) | Network::On => true,
+        };
+        if let Some(names) = names.filter(|names| reaches && !self.shows(names)) {
+            self.read(&names);
+        }
+    }
+
+    fn workspace(&mut self, scene: &Scene<'_>) {
+        let policy = scene.policy;
+        let workspace = policy.workspace.clone();
+        match policy.access {
+            Access::ReadOnly => self.read(&workspace),
+            Access::ReadWrite => self.write(&workspace),
+        }
+        for path in &policy.extra_write {
+            self.write(path);
+        }
+        // Whoever was told the other name of the workspace can use it.
+        let links = scene.named.ancestors().filter(|path| path.is_symlink());
+        if let Some(link) = links.last()
+            && let Ok(real) = fs::canonicalize(link)
+            && !self.shows(link)
+        {
+            self.link(&real, link);
+        }
+    }
+
+    fn protect(&mut self, fates: &Fates) {
+        let covered = |path: &Path| {
+            let mut above = path.ancestors().skip(1);
+            above.any(|folder| fates.present.contains(folder))
+        };
+        // Sorted, so that a folder comes before what is in it.
+        for path in fates.above.iter().filter(|path| !covered(path)) {
+            if !fates.present.contains(path) {
+                self.write(path);
+            }
+        }
+        let kept = fates.present.iter().chain(&fates.stand_ins);
+        for path in kept.filter(|path| !covered(path)) {
+            self.read(path);
+        }
+    }
+
+    /// Shows it, by its other names too.
+    fn show(&mut self, path: &Path) {
+        let Ok(real) = fs::canonicalize(path) else {
+            return;
+        };
+        if !self.shows(&real) {
+            self.read(&real);
+        }
+        if real != path && !self.shows(path) {
+            self.link(&real, path);
+        }
+    }
+
+    fn hide(&mut self, path: &Path) {
+        if !self.shows(path) {
+            return;
+        }
+        let at = path.to_owned();
+        self.orders.push(if path.is_dir() {
+            Order::HideFolder { at }
+        } else {
+            Order::HideFile { at }
+        });
+    }
+
+    /// Whether what is at this path in the old root is there in the new one.
+    fn shows(&self, path: &Path) -> bool {
+        let mut shows = false;
+        for order in &self.orders {
+            let (at, real) = match order {
+                Order::Read { at, .. } | Order::Write { at, .. } => (at, true),
+                Order::Scratch { at, .. } | Order::HideFile { at } | Order::HideFolder { at } => {
+                    (at, false)
+                }
+                Order::Link { at, .. } if path.starts_with(at) => return true,
+                // The rest shows nothing of the old root.
+                Order::Link { .. }
+                | Order::Parent { .. }
+                | Order::Join { .. }
+                | Order::Adopt {}
+                | Order::Unshare { .. }
+                | Order::DieWithParent {}
+                | Order::NewRoot {}
+                | Order::Processes {}
+                | Order::Devices {}
+                | Order::EnterRoot {}
+                | Order::Loopback {}
+                | Order::Text { .. }
+                | Order::Start { .. }
+                | Order::Session {}
+                | Order::Limit { .. }
+                | Order::MayRead { .. }
+                | Order::MayWrite { .. }
+                | Order::MayConnect { .. }
+                | Order::Restrict { .. }
+                | Order::DropPrivileges {}
+                | Order::Filter { .. }
+                | Order::Report {} => continue,
+            };
+            if path.starts_with(at) {
+                shows = real;
+            }
+        }
+        shows
+    }
+
+    fn read(&mut self, path: &Path) {
+        self.orders.push(Order::Read {
+            from: path.to_owned(),
+            at: path.to_owned(),
+        });
+    }
+
+    fn write(&mut self, path: &Path) {
+        self.orders.push(Order::Write {
+            from: path.to_owned(),
+            at: path.to_owned(),
+        });
+    }
+
+    fn scratch(&mut self, at: &Path, policy: &Policy) {
+        self.orders.push(Order::Scratch {
+            at: at.to_owned(),
+            size_bytes: policy.limits.scratch_bytes,
+        });
+    }
+
+    fn link(&mut self, to: &Path, at: &Path) {
+        self.orders.push(Order::Link {
+            to: to.to_owned(),
+            at: at.to_owned(),
+        });
+    }
+}
+
+/// Whether a file lies where a command could have put it.
+pub(crate) fn is_changeable(policy: &Policy, path: &Path) -> bool {
+    let mut folders = policy.extra_write.iter().chain([&policy.workspace]);
+    folders.any(|folder| path.starts_with(folder))
+}
+
+/// Devices that a command may write to.
+pub(crate) const WRITABLE_DEVICES: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+/// The network by the name that the filter knows.
+pub(crate) fn network_word(network: &Network) -> &'static OsStr {
+    OsStr::new(match network {
+        Network::Off => "off",
+        Network::Loopback => "loopback",
+        Network::Ports(_) => "ports",
+        Network::On => "on",
+    })
+}

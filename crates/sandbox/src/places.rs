@@ -1,0 +1,136 @@
+//! Where things lie on this machine, as told by the caller, and what a command may see of them.
+
+use std::path::{Path, PathBuf};
+
+/// What the caller knows about the machine. Nobody here reads the environment.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// The home folder of the person for whom we run.
+    pub home: Option<PathBuf>,
+    /// The folders in which programs are looked for, in order.
+    pub path: Vec<PathBuf>,
+    /// A folder for private folders, where the machine cannot make them in memory.
+    pub scratch: PathBuf,
+    /// Our own folders: state, token, configuration, cache. Never visible.
+    pub own: Vec<PathBuf>,
+}
+
+/// Folders of the system that a command sees, read-only.
+pub(crate) const SYSTEM: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu",
+];
+
+/// Parts of a home folder that hold programs and packages, and no secrets: visible, read-only.
+pub(crate) const TOOLCHAINS: &[&str] = &[
+    ".asdf",
+    ".bun/bin",
+    ".bun/install/cache",
+    ".cargo/bin",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".cargo/git",
+    ".cargo/registry",
+    ".deno/bin",
+    ".fnm",
+    ".local/bin",
+    ".local/lib",
+    ".local/pipx",
+    ".local/share/fnm",
+    ".local/share/mise",
+    ".local/share/pnpm",
+    ".local/share/uv",
+    ".m2/repository",
+    ".nix-profile",
+    ".npm/_cacache",
+    ".nvm",
+    ".pyenv",
+    ".rbenv",
+    ".rustup",
+    ".sdkman/candidates",
+    ".volta",
+    "go/bin",
+    "go/pkg/mod",
+    "miniconda3",
+];
+
+/// Parts of a home folder with secrets. A home folder is not visible at all; this list is for the
+/// case that the workspace is one, or holds one.
+pub(crate) const SECRETS: &[&str] = &[
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".netrc",
+    ".git-credentials",
+    ".pgpass",
+    ".pypirc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".docker",
+    ".kube",
+    ".mozilla",
+    ".thunderbird",
+    ".password-store",
+    ".vault-token",
+    ".bash_history",
+    ".zsh_history",
+    ".python_history",
+    ".psql_history",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".claude.json",
+    ".codex/auth.json",
+    ".config/chromium",
+    ".config/BraveSoftware",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/git/credentials",
+    ".config/google-chrome",
+    ".config/hub",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
+    ".gem/credentials",
+    ".gradle/gradle.properties",
+    ".local/share/keyrings",
+    ".m2/settings.xml",
+    ".terraform.d",
+];
+
+/// How much of `/etc` is looked at for files that only root may read.
+const MAX_ENTRIES: usize = 20_000;
+/// How deep.
+const MAX_DEPTH: usize = 6;
+
+/// What lies under a folder of the system and is not for everybody. Root could read it also without
+/// capabilities, as its owner.
+pub(crate) fn not_for_everybody(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut left = MAX_ENTRIES;
+    walk(folder, MAX_DEPTH, &mut left, &mut found);
+    found
+}
+
+fn walk(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
+    use std::os::unix::fs::PermissionsExt as _;
+    // One that we may not list, the command may not list either.
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let Ok(facts) = entry.metadata() else {
+            continue;
+        };
+        let (path, mode) = (entry.path(), facts.permissions().mode());
+        // Beyond the bound nothing is known, and so nothing is shown.
+        let beyond = *left == 0 || depth == 0;
+        *left = left.saturating_sub(1);
+        if facts.is_dir() {
+            if beyond || mode & 0o005 != 0o005 {
+                found.push(path);
+            } else {
+                walk(&path, depth - 1, left, found);
+            }
+        } else if !facts.is_symlink() && (beyond || mode & 0o004 == 0) {
+            found.push(path);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Tidying that nobody waits for: to remove a folder can take a disk as long as a whole command.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+use crate::stand_in::StandIn;
+
+/// The most that waits to be tidied up; what is beyond is tidied up by who brings it.
+const MAX_WAITING: usize = 64;
+
+/// Something that a command has left to be tidied up.
+#[derive(Debug)]
+pub(crate) enum Chore {
+    /// Given up; the last one to give it up removes it.
+    StandIns(Vec<Arc<StandIn>>),
+    /// A private folder.
+    Scratch(PathBuf),
+}
+
+impl Chore {
+    fn done(self) {
+        match self {
+            Self::StandIns(held) => drop(held),
+            // What is left of it is in a folder for such things.
+            Self::Scratch(folder) => drop(std::fs::remove_dir_all(folder)),
+        }
+    }
+}
+
+/// Tidies up, one thing after the other, in a thread of its own that starts with the first. It is
+/// dropped when everything was done.
+#[derive(Debug, Default)]
+pub(crate) struct Tidier {
+    worker: Mutex<Option<Worker>>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    waiting: SyncSender<Chore>,
+    thread: JoinHandle<()>,
+}
+
+impl Worker {
+    fn start() -> Option<Self> {
+        let (waiting, chores) = sync_channel::<Chore>(MAX_WAITING);
+        let work = move || chores.into_iter().for_each(Chore::done);
+        let thread = Builder::new().name("sandbox tidier".to_owned()).spawn(work);
+        // Without one, whoever brings something does it.
+        thread.ok().map(|thread| Self { waiting, thread })
+    }
+}
+
+impl Tidier {
+    /// Takes it on.
+    pub(crate) fn take(&self, chore: Chore) {
+        use std::sync::mpsc::TrySendError::{Disconnected, Full};
+        let refused = {
+            let mut worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner);
+            if worker.is_none() {
+                *worker = Worker::start();
+            }
+            match worker.as_ref().map(|worker| worker.waiting.clone()) {
+                Some(waiting) => match waiting.try_send(chore) {
+                    Ok(()) => None,
+                    Err(Full(chore) | Disconnected(chore)) => Some(chore),
+                },
+                None => Some(chore),
+            }
+        };
+        if let Some(chore) = refused {
+            chore.done();
+        }
+    }
+}
+
+impl Drop for Tidier {
+    fn drop(&mut self) {
+        let worker = self
+            .worker
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(Worker { waiting, thread }) = worker.take() {
+            drop(waiting);
+            // One that panicked has told so itself, and what it left is found by the next command.
+            thread.join().ok();
+        }
+    }
+}

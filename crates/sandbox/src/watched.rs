@@ -1,0 +1,172 @@
+//! What cannot be covered, and is put right when the command has ended.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::layout::Fates;
+
+/// How something was before the command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// It was not there.
+    Absent,
+    /// It was a link to this place. A mount cannot lie on a link.
+    Link(PathBuf),
+}
+
+impl Before {
+    /// How it is now, if there is nothing there or a link.
+    pub(crate) fn of(path: &Path) -> Self {
+        fs::read_link(path).map_or(Self::Absent, Self::Link)
+    }
+}
+
+/// How everything was that commands of this process watch now, before the first of them, and how
+/// many of them watch it.
+pub(crate) type Known = BTreeMap<PathBuf, (Before, usize)>;
+
+/// What commands of this process watch. One that starts while another runs believes what the other
+/// found, and not what it may have made of it since: else two together could do what neither may.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watches {
+    known: Arc<Mutex<Known>>,
+}
+
+/// Something that must be the same afterwards. Dropping it ends the watch.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    path: PathBuf,
+    before: Before,
+    watches: Watches,
+}
+
+impl Watches {
+    /// Decides by what is known, and watches what was decided; nobody comes between.
+    pub(crate) fn decide(&self, decide: impl FnOnce(&Known) -> Fates) -> (Fates, Vec<Watched>) {
+        let mut known = self.lock();
+        let fates = decide(&known);
+        let all = fates.watched.iter();
+        let all = all.map(|(path, before)| self.begin(&mut known, path, before));
+        let all = all.collect();
+        (fates, all)
+    }
+
+    /// Watches one place more.
+    pub(crate) fn watch(&self, path: &Path) -> Watched {
+        self.begin(&mut self.lock(), path, &Before::of(path))
+    }
+
+    fn begin(&self, known: &mut Known, path: &Path, before: &Before) -> Watched {
+        let entry = known.entry(path.to_owned());
+        let (before, count) = entry.or_insert_with(|| (before.clone(), 0));
+        *count += 1;
+        Watched {
+            path: path.to_owned(),
+            before: before.clone(),
+            watches: self.clone(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // It is whole after each step.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watched {
+    /// Where.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Puts it right; says whether there was anything to do.
+    pub(crate) fn put_right(&self) -> io::Result<bool> {
+        put_right(&self.path, &self.before)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let mut known = self.watches.lock();
+        if let Some((_, count)) = known.get_mut(&self.path) {
+            *count -= 1;
+            if *count == 0 {
+                known.remove(&self.path);
+            }
+        }
+    }
+}
+
+fn put_right(path: &Path, before: &Before) -> io::Result<bool> {
+    let found = fs::symlink_metadata(path);
+    let wanted = match before {
+        Before::Absent => None,
+        Before::Link(to) => Some(to),
+    };
+    match found {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match wanted {
+            None => return Ok(false),
+            Some(to) => symlink(to, path)?,
+        },
+        Err(error) => return Err(error),
+        Ok(facts) if facts.is_symlink() && fs::read_link(path).ok().as_ref() == wanted => {
+            return Ok(false);
+        }
+        Ok(facts) => {
+            if facts.is_dir() {
+                fs::remove_dir_all(path)?;
+            } else {
+                fs::remove_file(path)?;
+            }
+            if let Some(to) = wanted {
+                symlink(to, path)?;
+            }
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(before: &Before, act: impl Fn(&Path), changed: bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        if let Before::Link(to) = before {
+            symlink(to, &path).unwrap();
+        }
+        act(&path);
+        assert_eq!(put_right(&path, before).unwrap(), changed, "{before:?}");
+        assert_eq!(Before::of(&path), *before);
+        assert_eq!(path.symlink_metadata().is_ok(), *before != Before::Absent);
+        assert!(!put_right(&path, before).unwrap());
+    }
+
+    #[test]
+    fn everything_is_as_before() {
+        let link = Before::Link("elsewhere".into());
+        check(&Before::Absent, |_| {}, false);
+        check(&Before::Absent, |path| fs::write(path, "x").unwrap(), true);
+        check(&Before::Absent, |path| symlink("y", path).unwrap(), true);
+        check(
+            &Before::Absent,
+            |path| fs::create_dir_all(path.join("y")).unwrap(),
+            true,
+        );
+        check(&link, |_| {}, false);
+        check(&link, |path| fs::remove_file(path).unwrap(), true);
+        check(
+            &link,
+            |path| {
+                fs::remove_file(path).unwrap();
+                fs::create_dir(path).unwrap();
+            },
+            true,
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! What a command has of the machine: processes, devices, privileges.
+
+use sortie_sandbox::{Backend, Mode, Sandbox};
+
+use crate::support::{OFFER, World, backends, with_namespaces};
+
+/// Fails in each, although it works without.
+fn refused(world: &World, backends: &[Backend], script: &str) {
+    let (code, text) = world.bare(script);
+    assert_eq!(code, Some(0), "the control of {script:?}: {text}");
+    for backend in backends {
+        let answer = world.run(*backend, &world.policy(), script);
+        assert_ne!(answer.code, Some(0), "{backend:?} {script:?}: {answer:?}");
+        assert_ne!(answer.code, Some(125), "{backend:?} {script:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn there_are_no_privileges_and_no_way_to_new_ones() {
+    let world = World::new();
+    let script =
+        "grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status | tr -d '\\t' | tr '\\n' ' '";
+    let none = "0000000000000000";
+    for backend in backends() {
+        let answer = world.run(backend, &world.policy(), script);
+        let expected = format!(
+            "CapInh:{none} CapPrm:{none} CapEff:{none} CapBnd:{none} CapAmb:{none} \
+             NoNewPrivs:1 Seccomp:2 "
+        );
+        if backend == Backend::Landlock && !rustix::process::geteuid().is_root() {
+            // Without privileges the bounding set stays, and means nothing.
+            assert!(
+                answer.text.contains(&format!("CapEff:{none}")),
+                "{answer:?}"
+            );
+            assert!(answer.text.contains("NoNewPrivs:1"), "{answer:?}");
+            continue;
+        }
+        assert_eq!(answer.text, expected, "{backend:?}");
+    }
+}
+
+#[test]
+fn new_namespaces_mounts_and_traces_are_refused() {
+    let world = World::new();
+    let all = backends();
+    refused(&world, &all, "unshare -U true");
+    refused(&world, &all, "unshare -Ur true");
+    refused(
+        &world,
+        &all,
+        "/usr/bin/python3 -c 'import ctypes; assert ctypes.CDLL(None).unshare(0x10000000) == 0'",
+    );
+    refused(&world, &all, "unshare -Urm mount -t tmpfs x /mnt");
+    // The number of `ptrace`, asked for oneself.
+    let trace = "/usr/bin/python3 -c 'import ctypes; l = ctypes.CDLL(None); \
+        assert l.ptrace(0, 0, 0, 0) == 0'";
+    refused(&world, &all, trace);
+    if rustix::process::geteuid().is_root() {
+        refused(&world, &all, "mkdir -p m && mount -t tmpfs x m && umount m");
+        refused(&world, &all, "chroot / true || exit 1");
+        refused(&world, &all, "mknod d c 1 3 && rm d");
+        refused(&world, &all, "chown 1 file.txt && chown 0 file.txt");
+    }
+}
+
+#[test]
+fn other_processes_are_not_there() {
+    let world = World::new();
+    let us = std::process::id();
+    refused(&world, &with_namespaces(), &format!("test -d /proc/{us}"));
+    // Where they are seen, they are not looked into.
+    for part in ["environ", "root/etc", "maps", "fd"] {
+        refused(
+            &world,
+            &backends(),
+            &format!("ls /proc/{us}/{part} > /dev/null && head -c 1 /proc/{us}/maps > /dev/null"),
+        );
+        let script = format!("cat /proc/{us}/environ > /dev/null");
+        refused(&world, &backends(), &script);
+    }
+    refused(&world, &backends(), &format!("kill -0 {us}"));
+    for backend in with_namespaces() {
+        let script = "cd /proc; echo [0-9]*; tr '\\0' '\\n' < /proc/1/environ";
+        let answer = world.run(backend, &world.policy(), script);
+        let mut lines = answer.text.lines();
+        let count = lines.next().unwrap().split(' ').count();
+        assert!(count <= 3, "{backend:?} {answer:?}");
+        let mut names: Vec<_> = lines.filter_map(|line| line.split('=').next()).collect();
+        names.retain(|name| *name != "PWD");
+        names.sort_unstable();
+        assert_eq!(names, ["HOME", "LANG", "PATH", "TMPDIR"], "{backend:?}");
+    }
+}
+
+#[test]
+fn the_machine_is_not_changed() {
+    let world = World::new();
+    let root = rustix::process::geteuid().is_root();
+    for path in [
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sysrq-trigger",
+        "/sys/kernel/uevent_helper",
+        "/sys/fs/cgroup/pids/cgroup.procs",
+        "/proc/sys/vm/drop_caches",
+    ] {
+        // Opened for writing, and nothing written.
+        let script = format!(": >> {path}");
+        if root && std::path::Path::new(path).exists() {
+            refused(&world, &backends(), &script);
+        }
+    }
+    if root {
+        for device in ["/dev/vda", "/dev/sda", "/dev/mem", "/dev/kmsg", "/dev/fuse"] {
+            if world.bare(&format!(": < {device}")).0 == Some(0) {
+                refused(&world, &backends(), &format!(": < {device}"));
+            }
+        }
+    }
+    for backend in with_namespaces() {
+        let answer = world.run(backend, &world.policy(), "ls /dev | tr '\\n' ' '");
+        assert!(!answer.text.contains("vda"), "{backend:?} {answer:?}");
+        let shown: Vec<_> = answer
+            .text
+            .lines()
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .collect();
+        let known = [
+            "console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr",
+            "stdin", "stdout", "tty", "urandom", "zero",
+        ];
+        for name in &shown {
+            assert!(known.contains(name), "{backend:?} {name}");
+        }
+    }
+}
+
+#[test]
+fn open_files_of_the_runtime_are_not_handed_on() {
+    let world = World::new();
+    let script = "ls /proc/self/fd | tr '\\n' ' '";
+    for backend in backends() {
+        let confined = world.confine(backend, &world.policy(), script).unwrap();
+        // A shell that leaves a file open for whatever it starts.
+        let mut words = vec![
+            "/bin/sh".into(),
+            "-c".into(),
+            "exec 7<\"$HOME/.netrc\"; \"$@\" & wait $!".into(),
+            "sh".into(),
+        ];
+        words.extend(confined.argv.iter().cloned());
+        // The helper only obeys its parent, which is that shell here.
+        let at = words.iter().position(|word| word == "parent").unwrap();
+        words.drain(at..at + 2);
+        let output = std::process::Command::new(&words[0])
+            .args(&words[1..])
+            .current_dir(&confined.cwd)
+            .env_clear()
+            .envs(confined.env.iter().cloned())
+            .env("HOME", &world.home)
+            .output()
+            .unwrap();
+        // Three, and the folder that is listed.
+        assert_eq!(
+            String::from_utf8_lossy(&output.stdout),
+            "0 1 2 3 ",
+            "{backend:?} {output:?}"
+        );
+    }
+}
+
+#[test]
+fn without_a_sandbox_there_is_no_command() {
+    let world = World::new();
+    let nothing = sortie_sandbox::Offer::default();
+    let make = |mode, offer| {
+        Sandbox::new(
+            mode,
+            offer,
+            sortie_sandbox::Places::default(),
+            "missing".into(),
+        )
+    };
+    for mode in [
+        Mode::Best,
+        Mode::Only(Backend::Bubblewrap),
+        Mode::Only(Backend::Landlock),
+    ] {
+        let refusal = make(mode, nothing.clone()).confine(&world.policy(), world.shell("true"));
+        let text = refusal.unwrap_err().to_string();
+        assert!(text.contains("operator"), "{text}");
+    }
+    let bare = make(Mode::Off, OFFER.clone()).confine(&world.policy(), world.shell("true"));
+    let bare = bare.unwrap();
+    assert_eq!(bare.argv, world.shell("true").argv);
+    assert_eq!(bare.applied.backend, Backend::None);
+    assert_eq!(bare.applied.not_held.len(), 1);
+}
+
+#[test]
+fn a_helper_that_cannot_obey_starts_nothing() {
+    let run = |words: &[&str]| {
+        let mut command = std::process::Command::new(crate::support::HELPER);
+        let output = command
+            .arg(sortie_sandbox::HELPER_COMMAND)
+            .args(words)
+            .output();
+        let output = output.unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    for words in [
+        &["--"][..],
+        &["allow", "--", "echo", "x"],
+        &["parent", "1", "--", "echo", "x"],
+        &["join", "/missing/list", "--", "echo", "x"],
+        &["start", "/missing", "--", "echo", "x"],
+        &["filter", "open", "--", "echo", "x"],
+        &["limit", "luck", "1", "--", "echo", "x"],
+        &["enter-root", "--", "echo", "x"],
+        &["echo", "x"],
+    ] {
+        assert_eq!(run(words), (Some(125), String::new()), "{words:?}");
+    }
+    assert_eq!(run(&["--", "echo", "x"]), (Some(0), "x\n".to_owned()));
+}

@@ -1,0 +1,233 @@
+//! A machine in small: a home folder with secrets, a workspace with a repository, and a sandbox.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::LazyLock;
+
+use sortie_sandbox::{
+    Backend, Command, Confined, Limits, Mode, Offer, Places, Policy, Refusal, Sandbox, Undone,
+    probe,
+};
+
+/// Our own binary, as far as these tests go.
+pub(crate) const HELPER: &str = env!("CARGO_BIN_EXE_sortie-sandbox-helper");
+const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What works here, asked once.
+pub(crate) static OFFER: LazyLock<Offer> = LazyLock::new(|| probe(&places(), Path::new(HELPER)));
+
+fn places() -> Places {
+    Places {
+        home: None,
+        path: PATH.split(':').map(PathBuf::from).collect(),
+        scratch: std::env::temp_dir(),
+        own: Vec::new(),
+    }
+}
+
+/// Every backend that works here; there must be one.
+pub(crate) fn backends() -> Vec<Backend> {
+    let mut all = Vec::new();
+    if OFFER.bubblewrap.is_some() {
+        all.push(Backend::Bubblewrap);
+    }
+    if OFFER.namespaces {
+        all.push(Backend::Namespaces);
+    }
+    if OFFER.landlock >= 3 {
+        all.push(Backend::Landlock);
+    }
+    assert!(!all.is_empty(), "no sandbox works here: {:#?}", *OFFER);
+    all
+}
+
+/// Those with a view of their own.
+pub(crate) fn with_namespaces() -> Vec<Backend> {
+    let mut all = backends();
+    all.retain(|backend| *backend != Backend::Landlock);
+    all
+}
+
+/// A home folder, a workspace in it, and what lies around them.
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    pub(crate) home: PathBuf,
+    pub(crate) workspace: PathBuf,
+}
+
+/// What a command answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) text: String,
+    pub(crate) undone: Vec<Undone>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::named("work space 分析")
+    }
+
+    pub(crate) fn named(name: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let (home, workspace) = (root.join("home"), root.join("home/code").join(name));
+        fs::create_dir_all(&workspace).unwrap();
+        let world = Self {
+            folder,
+            home,
+            workspace,
+        };
+        world.put("home/.ssh/id_ed25519", "SECRET");
+        world.put("home/.netrc", "SECRET");
+        world.put("home/.cargo/credentials.toml", "SECRET");
+        world.put("home/.local/state/sortie/token", "SECRET");
+        world.put("home/notes.txt", "SECRET");
+        world.put("other/notes.txt", "SECRET");
+        world.put(
+            "home/.gitconfig",
+            "[user]\nname = Test\nemail = test@example.com\n[http]\nextraheader = SECRET\n",
+        );
+        fs::write(world.workspace.join("file.txt"), "old\n").unwrap();
+        world
+    }
+
+    /// The same with a repository in the workspace.
+    pub(crate) fn with_git() -> Self {
+        let world = Self::new();
+        let script = "git init -q -b main . && git add . && git commit -qm first";
+        assert_eq!(world.bare(script), (Some(0), String::new()));
+        world
+    }
+
+    /// Where everything lies.
+    pub(crate) fn root(&self) -> PathBuf {
+        fs::canonicalize(self.folder.path()).unwrap()
+    }
+
+    pub(crate) fn put(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        Policy::of(self.workspace.clone())
+    }
+
+    pub(crate) fn put_in_workspace(&self, path: &str, text: &str) {
+        let path = self.workspace.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(crate) fn sandbox(&self, backend: Backend) -> Sandbox {
+        self.sandbox_at_home(backend, &self.home)
+    }
+
+    pub(crate) fn sandbox_at_home(&self, backend: Backend, home: &Path) -> Sandbox {
+        let places = Places {
+            home: Some(home.to_owned()),
+            own: vec![self.home.join(".local/state/sortie")],
+            ..places()
+        };
+        Sandbox::new(
+            Mode::Only(backend),
+            OFFER.clone(),
+            places,
+            PathBuf::from(HELPER),
+        )
+    }
+
+    pub(crate) fn shell(&self, script: &str) -> Command {
+        let words = ["/bin/sh", "-c", script];
+        Command {
+            argv: words.map(OsString::from).to_vec(),
+            cwd: self.workspace.clone(),
+            env: self.environment(),
+        }
+    }
+
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        vec![
+            ("PATH".into(), PATH.into()),
+            ("HOME".into(), self.home.clone().into()),
+            ("LANG".into(), "C.UTF-8".into()),
+        ]
+    }
+
+    pub(crate) fn confine(
+        &self,
+        backend: Backend,
+        policy: &Policy,
+        script: &str,
+    ) -> Result<Confined, Refusal> {
+        self.sandbox(backend).confine(policy, self.shell(script))
+    }
+
+    /// Runs a script in the sandbox.
+    pub(crate) fn run(&self, backend: Backend, policy: &Policy, script: &str) -> Answer {
+        let confined = self.confine(backend, policy, script).unwrap();
+        let (child, mut output) = start(&confined);
+        let (code, text) = finish(child, &mut output);
+        Answer {
+            code,
+            text,
+            undone: confined.guard.finish(),
+        }
+    }
+
+    /// Runs a script without a sandbox.
+    pub(crate) fn bare(&self, script: &str) -> (Option<i32>, String) {
+        let command = self.shell(script);
+        let (child, mut output) = launch(&command.argv, &command.cwd, &command.env);
+        finish(child, &mut output)
+    }
+}
+
+pub(crate) fn start(confined: &Confined) -> (Child, std::io::PipeReader) {
+    launch(&confined.argv, &confined.cwd, &confined.env)
+}
+
+fn launch(
+    argv: &[OsString],
+    cwd: &Path,
+    env: &[(OsString, OsString)],
+) -> (Child, std::io::PipeReader) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    let child = std::process::Command::new(&argv[0])
+        .args(&argv[1..])
+        .current_dir(cwd)
+        .env_clear()
+        .envs(env.iter().cloned())
+        .stdin(Stdio::null())
+        .stdout(writer.try_clone().unwrap())
+        .stderr(writer)
+        .process_group(0)
+        .spawn();
+    (child.unwrap(), reader)
+}
+
+pub(crate) fn finish(mut child: Child, output: &mut std::io::PipeReader) -> (Option<i32>, String) {
+    let mut bytes = Vec::new();
+    output.read_to_end(&mut bytes).unwrap();
+    let status = child.wait().unwrap();
+    (status.code(), String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Small limits, so that a test that fails does not take the machine with it.
+pub(crate) fn small() -> Limits {
+    const MIB: u64 = 1 << 20;
+    Limits {
+        processes: 64,
+        memory_bytes: 256 * MIB,
+        cpu_seconds: 1,
+        file_bytes: 4 * MIB,
+        open_files: 128,
+        scratch_bytes: 8 * MIB,
+    }
+}

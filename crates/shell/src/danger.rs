@@ -1,0 +1,272 @@
+//! Commands that destroy what cannot be brought back: a courtesy on top of the sandbox.
+
+mod arguments;
+mod git;
+mod rules;
+mod services;
+mod targets;
+
+use std::ops::Range;
+
+use crate::carry::is_shell;
+use crate::script::{Redirect, Script, Simple, Understanding, Word};
+
+/// How much of a command is shown to people.
+pub const MAX_SHOWN_CHARACTERS: usize = 200;
+/// How many dangers are told of one command line.
+pub const MAX_DANGERS: usize = 16;
+
+/// What is dangerous about a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DangerKind {
+    /// Deletes a whole tree that matters.
+    DeletesTree,
+    /// Writes to a disk below its file system.
+    WritesDisk,
+    /// Stops or restarts the machine.
+    StopsMachine,
+    /// Starts itself again and again.
+    ForkBomb,
+    /// Changes owners or permissions of a whole system.
+    ChangesPermissions,
+    /// Runs what was downloaded, unseen.
+    RunsDownload,
+    /// Changes or removes history that others have.
+    ForcesPush,
+    /// Throws away work that is not committed.
+    DiscardsWork,
+    /// Rewrites the history of a repository.
+    RewritesHistory,
+    /// Ends processes that are not its own.
+    EndsProcesses,
+    /// Stops services, scheduled jobs or the firewall.
+    StopsServices,
+    /// Removes containers, clusters or infrastructure.
+    RemovesInfrastructure,
+    /// Drops data of a database.
+    DropsData,
+    /// Cannot be read, so that nothing above can be ruled out.
+    Unreadable,
+}
+
+/// One dangerous command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Danger {
+    /// What is dangerous about it.
+    pub kind: DangerKind,
+    /// The command as it would be started, shortened.
+    pub command: String,
+    /// What it would do.
+    pub why: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
+/// What a rule says of a command.
+type Found = Option<DangerKind>;
+
+/// Every danger in a command line. One that cannot be read at all is a danger itself.
+pub fn dangers(understanding: &Understanding) -> Vec<Danger> {
+    let script = match understanding {
+        Understanding::Whole(script) | Understanding::Partly { script, .. } => script,
+        Understanding::Not { why } => return vec![told(DangerKind::Unreadable, why.clone())],
+    };
+    let mut found = Vec::new();
+    for script in script.scripts() {
+        for command in &script.commands {
+            let kind = rules::judge(command).or_else(|| written(command));
+            let kind = kind.or_else(|| runs_download_inside(script, command));
+            found.extend(kind.map(|kind| told(kind, shown(command))));
+        }
+        found.extend(piped(script).map(|command| told(DangerKind::RunsDownload, shown(command))));
+        found.extend(bombs(script).map(|name| told(DangerKind::ForkBomb, name.to_owned())));
+    }
+    found.dedup();
+    found.truncate(MAX_DANGERS);
+    found
+}
+
+fn told(kind: DangerKind, command: String) -> Danger {
+    let (why, instead) = explained(kind);
+    Danger {
+        kind,
+        command,
+        why,
+        instead,
+    }
+}
+
+/// Writing to a device by a redirect.
+fn written(command: &Simple) -> Found {
+    let to_device = command.redirects.iter().any(|redirect| match redirect {
+        Redirect::Writes(target) => targets::is_device(target.shape()),
+        Redirect::Reads(_) | Redirect::Duplicates | Redirect::Text(_) => false,
+    });
+    to_device.then_some(DangerKind::WritesDisk)
+}
+
+/// The shells that get a download by a pipe.
+fn piped(script: &Script) -> impl Iterator<Item = &Simple> {
+    script.pipelines.iter().filter_map(|stages| {
+        let loads = |stage: &Range<usize>| commands(script, stage).iter().any(downloads);
+        let source = stages.iter().position(loads)?;
+        let later = stages.iter().skip(source + 1);
+        later
+            .flat_map(|stage| commands(script, stage))
+            .find(|command| command.effective().iter().any(|one| runs_its_input(one)))
+    })
+}
+
+/// Shells whose text or file is a download: `sh -c "$(curl …)"`, `bash <(curl …)`.
+fn runs_download_inside(script: &Script, command: &Simple) -> Found {
+    if !commands(script, &command.contains).iter().any(downloads) {
+        return None;
+    }
+    let runs = command.effective().into_iter().any(|one| {
+        let program = one.program().unwrap_or_default();
+        let first = one
+            .arguments()
+            .iter()
+            .find(|word| !word.shape().starts_with('-'));
+        let text = first.map(Word::shape).unwrap_or_default();
+        let substituted = ["$(", "`", "<("].iter().any(|part| text.contains(part));
+        substituted && (is_shell(program) || matches!(program, "eval" | "." | "source"))
+    });
+    runs.then_some(DangerKind::RunsDownload)
+}
+
+fn downloads(command: &Simple) -> bool {
+    let programs = command.effective().into_iter().filter_map(Simple::program);
+    let mut loaders = programs.filter(|name| matches!(*name, "curl" | "wget" | "fetch"));
+    loaders.next().is_some()
+}
+
+fn runs_its_input(command: &Simple) -> bool {
+    let Some(program) = command.program() else {
+        return false;
+    };
+    let arguments = command.arguments();
+    let file = arguments.iter().find(|word| !word.shape().starts_with('-'));
+    let inline = arguments.iter().any(|word| {
+        let text = word.shape();
+        text.starts_with('-') && !text.starts_with("--") && text.contains(['c', 'e', 'm'])
+    });
+    let input = arguments
+        .iter()
+        .any(|word| matches!(word.shape(), "-s" | "-" | "/dev/stdin"));
+    let interpreter = program.starts_with("python")
+        || matches!(program, "perl" | "ruby" | "node" | "php" | "deno" | "bun");
+    if is_shell(program) {
+        return input || file.is_none() && !inline;
+    }
+    interpreter && !inline && (input || file.is_none())
+}
+
+/// The functions that call themselves in a pipe or in the background.
+fn bombs(script: &Script) -> impl Iterator<Item = &str> {
+    script.functions.iter().filter_map(|(name, body)| {
+        let calls = |range: &Range<usize>| {
+            range.start >= body.start
+                && range.end <= body.end
+                && commands(script, range)
+                    .iter()
+                    .any(|command| command.program() == Some(name.as_str()))
+        };
+        let apart = script.pipelines.iter().flatten().chain(&script.background);
+        apart
+            .filter(|range| calls(range))
+            .map(|_| name.as_str())
+            .next()
+    })
+}
+
+fn commands<'a>(script: &'a Script, range: &Range<usize>) -> &'a [Simple] {
+    script.commands.get(range.clone()).unwrap_or_default()
+}
+
+/// The words as a person reads them, cut at a character.
+fn shown(command: &Simple) -> String {
+    let mut text = String::new();
+    let writes = command
+        .redirects
+        .iter()
+        .filter_map(|redirect| match redirect {
+            Redirect::Writes(target) => Some(target),
+            Redirect::Reads(_) | Redirect::Duplicates | Redirect::Text(_) => None,
+        });
+    for word in &command.words {
+        text.push_str(word.shape());
+        text.push(' ');
+    }
+    for target in writes {
+        text.push_str("> ");
+        text.push_str(target.shape());
+    }
+    let text = text.trim_end();
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// What each kind does, and what to do instead.
+fn explained(kind: DangerKind) -> (&'static str, &'static str) {
+    match kind {
+        DangerKind::DeletesTree => (
+            "it deletes a whole tree that cannot be brought back",
+            "name the one folder inside the workspace that may go",
+        ),
+        DangerKind::WritesDisk => (
+            "it writes to a disk below its file system",
+            "write to a file inside the workspace",
+        ),
+        DangerKind::StopsMachine => (
+            "it stops or restarts the machine",
+            "say in your answer that a restart is needed",
+        ),
+        DangerKind::ForkBomb => (
+            "it starts itself again and again until nothing else can run",
+            "use a loop with an end",
+        ),
+        DangerKind::ChangesPermissions => (
+            "it changes owners or permissions of a whole system",
+            "change only the files inside the workspace that need it",
+        ),
+        DangerKind::RunsDownload => (
+            "it runs what was downloaded before anybody has read it",
+            "download to a file, read it, then run the file",
+        ),
+        DangerKind::ForcesPush => (
+            "it changes or removes history that others may have",
+            "push a new branch, or use --force-with-lease after a person agreed",
+        ),
+        DangerKind::DiscardsWork => (
+            "it throws away work that is not committed",
+            "commit or stash the work first, or name the one file that may go",
+        ),
+        DangerKind::RewritesHistory => (
+            "it rewrites or removes the history of the repository",
+            "make a new commit that corrects the old one",
+        ),
+        DangerKind::EndsProcesses => (
+            "it ends processes that are not its own",
+            "end one process by its id",
+        ),
+        DangerKind::StopsServices => (
+            "it stops services, scheduled jobs or the firewall of the machine",
+            "say in your answer what should be stopped, and why",
+        ),
+        DangerKind::RemovesInfrastructure => (
+            "it removes containers, clusters or infrastructure with their data",
+            "name the one container or resource that may go",
+        ),
+        DangerKind::DropsData => (
+            "it drops data of a database",
+            "work on a copy, or say in your answer what should be dropped",
+        ),
+        DangerKind::Unreadable => (
+            "it cannot be read, so that nothing dangerous can be ruled out",
+            "write it in a simpler form, or put it into a script file and run that",
+        ),
+    }
+}

@@ -1,0 +1,60 @@
+//! Options by meaning: `-rf`, `-fr`, `-r -f` and `--recursive --force` are the same.
+
+use crate::script::Word;
+
+/// The options and operands of a command.
+#[derive(Debug, Default)]
+pub(super) struct Arguments<'a> {
+    letters: Vec<char>,
+    longs: Vec<&'a str>,
+    pub(super) operands: Vec<&'a str>,
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn of(words: &'a [Word]) -> Self {
+        let mut found = Self::default();
+        let mut only_operands = false;
+        for text in words.iter().map(Word::shape) {
+            match text.strip_prefix('-') {
+                _ if only_operands => found.operands.push(text),
+                Some("-") => only_operands = true,
+                Some("") | None => found.operands.push(text),
+                Some(rest) => match rest.strip_prefix('-') {
+                    Some(long) => found.longs.push(long.split('=').next().unwrap_or(long)),
+                    None => found.letters.extend(rest.chars()),
+                },
+            }
+        }
+        found
+    }
+
+    /// Whether one of these options is given, a long one also by its beginning as GNU takes it.
+    pub(super) fn has(&self, letters: &str, longs: &[&str]) -> bool {
+        let long = |given: &&str| {
+            longs
+                .iter()
+                .any(|long| *given == *long || is_short_for(given, long))
+        };
+        self.letters.iter().any(|letter| letters.contains(*letter)) || self.longs.iter().any(long)
+    }
+
+    /// Whether this long option is given, as it is written.
+    pub(super) fn has_exactly(&self, long: &str) -> bool {
+        self.longs.contains(&long)
+    }
+
+    /// The first operand, most often the name of a sub-command.
+    pub(super) fn first(&self) -> &'a str {
+        self.operands.first().copied().unwrap_or_default()
+    }
+
+    /// The operand after the first one.
+    pub(super) fn second(&self) -> &'a str {
+        self.operands.get(1).copied().unwrap_or_default()
+    }
+}
+
+/// Two letters are the least that GNU's programs take for most options; one is often ambiguous.
+fn is_short_for(given: &str, long: &str) -> bool {
+    given.len() > 1 && long.starts_with(given)
+}

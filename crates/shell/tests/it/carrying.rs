@@ -1,0 +1,135 @@
+use super::rendered;
+
+/// The commands that are seen through one command, without itself.
+fn check(command: &str, expected: &str) {
+    let understanding = sortie_shell::read(command);
+    let all = rendered(&understanding);
+    let (own, inner) = all.split_once(" ; ").unwrap_or((&all, ""));
+    let mark = if own.starts_with("partly ") || own == "not" {
+        "?"
+    } else {
+        ""
+    };
+    assert_eq!(
+        format!("{mark}{inner}"),
+        expected,
+        "{command}\n{understanding:?}"
+    );
+}
+
+#[test]
+fn programs_that_start_others_are_seen_through() {
+    check("env -i X=1 rm -rf /", "X=… rm -rf /");
+    check("env -u A --chdir=/x rm y", "rm y");
+    check("/usr/bin/env rm y", "rm y");
+    check("env --strange rm y", "?rm y");
+    check("env -S 'rm y'", "?rm y");
+    check("sudo -u me -E rm y", "rm y");
+    check("sudo -nEu me A=1 rm y", "A=… rm y");
+    check("doas rm y", "rm y");
+    check(
+        "nohup nice -n 5 ionice -c3 rm y",
+        "nice -n 5 ionice -c3 rm y ; ionice -c3 rm y ; rm y",
+    );
+    check("timeout -k 1 --signal=9 5s rm y", "rm y");
+    check("timeout $t rm y", "?rm y");
+    check("\\time -p rm y", "rm y");
+    check("stdbuf -oL rm y", "rm y");
+    check("setsid -w rm y", "rm y");
+    check("command rm y", "rm y");
+    check("command -v rm", "");
+    check("builtin eval 'rm y'", "eval (rm y) ; rm y");
+    check("exec -a x rm y", "rm y");
+    check("busybox rm y", "rm y");
+    check("chroot /x rm y", "rm y");
+    check("xargs -0 -n1 rm -f", "rm -f <…>");
+    check("xargs -I{} rm a{}", "rm <a{}>");
+    check("xargs -I X sh -c 'rm X'", "?sh -c <rm X> ; rm X");
+    check("xargs", "");
+    check("find . -name x -exec rm {} + -ok ls +", "rm <{}> ; ls +");
+    check("find . -exec sudo -u + rm y \\;", "; sudo -u + rm y ; rm y");
+    check(
+        "find . -execdir sh -c 'rm \"$1\"' _ {} \\;",
+        "; sh -c (rm \"$1\") _ <{}> ; rm <$1>",
+    );
+    check("find . $x", "?");
+    check("watch -n 1 rm y", "rm y");
+    check("flock /l -c 'rm y'", "rm y");
+    check("su me -c 'rm y'", "rm y");
+    check("ssh -p 22 host rm y", "rm y");
+    check("ssh -o ProxyCommand=x host", "?");
+    check("ssh host", "");
+    check("parallel rm ::: a", "?rm ::: a");
+}
+
+#[test]
+fn shells_and_evaluation_are_read() {
+    check("sh -c 'rm y'", "rm y");
+    check("bash -lc 'a; rm y'", "a ; rm y");
+    check("bash -o pipefail -ec 'rm y'", "rm y");
+    check("/bin/bash --norc -c \"rm 'a b'\"", "rm (a b)");
+    check("bash -c \"rm $x\"", "?rm <$x>");
+    check("sh -c '{ rm,y; }'", "?rm,y");
+    check("bash script.sh -c 'rm y'", "");
+    check("bash -s", "?");
+    check("bash", "?");
+    check("bash --version", "");
+    check("bash <(a)", "?bash <<(a)>");
+    check("eval rm '\"a b\"'", "rm (a b)");
+    check("eval \"rm $x\"", "?rm <$x>");
+    check("trap 'rm y' EXIT", "rm y");
+    check("trap - EXIT", "");
+    check("source x", "");
+    check(". /dev/stdin <<< 'rm y'", "rm y");
+    check("sh -c \"sh -c 'rm y'\"", "sh -c (rm y) ; rm y");
+}
+
+#[test]
+fn git_starts_programs_too() {
+    check("git -c alias.x='!rm y' x", "rm y ; git x");
+    check("git -c alias.x='push -f' x", "git push -f ; git x");
+    check("git -c user.name=x commit", "git commit");
+    check("git -c core.pager=x log", "?git log");
+    check("git --exec-path=/x log", "?git log");
+    check("git bisect run rm y", "rm y");
+    check("git submodule foreach --recursive 'rm y'", "rm y");
+    check("git rebase -x 'rm y' main", "rm y");
+    check("git $x", "?");
+}
+
+#[test]
+fn builtins_that_change_meaning_are_doubted() {
+    for command in [
+        "alias ls=rm",
+        "shopt -s extglob",
+        "hash -p /x ls",
+        "set -o posix -k",
+        "enable x",
+    ] {
+        check(command, "?");
+    }
+    for command in [
+        "set -euo pipefail",
+        "set -- a b",
+        "hash -r",
+        "cd x",
+        "export A=1",
+    ] {
+        check(command, "");
+    }
+}
+
+#[test]
+fn deep_chains_end_in_doubt() {
+    for command in [
+        "env ".repeat(100),
+        "eval ".repeat(100),
+        "sudo ".repeat(5_000),
+    ] {
+        let understanding = sortie_shell::read(&format!("{command} rm y"));
+        assert!(
+            rendered(&understanding).starts_with("partly"),
+            "{command:.40}"
+        );
+    }
+}
