@@ -1,7 +1,10 @@
 //! The calls of one answer, until each has its one result.
 
 use serde_json::Value;
-use sortie_core::{ChildWait, ResultStatus, RunId, ToolCall, ToolResult};
+use sortie_core::{
+    CallId, ChildWait, Reply, Request, RequestId, RequestKind, ResultStatus, RunId, ToolCall,
+    ToolResult,
+};
 
 /// A call of the last answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -10,6 +13,28 @@ pub struct OpenCall {
     pub call: ToolCall,
     /// How far it is.
     pub status: CallStatus,
+}
+
+impl OpenCall {
+    /// Whether nobody has dealt with it yet.
+    pub const fn is_new(&self) -> bool {
+        matches!(self.status, CallStatus::Requested)
+    }
+
+    fn awaits_approval(&self) -> bool {
+        match &self.status {
+            CallStatus::Asking(request) => match request.kind {
+                RequestKind::Approval(_) => true,
+                RequestKind::Question(_) => false,
+            },
+            CallStatus::Requested
+            | CallStatus::Intended { .. }
+            | CallStatus::Interrupted { .. }
+            | CallStatus::Replied { .. }
+            | CallStatus::Waiting(_)
+            | CallStatus::Answered(_) => false,
+        }
+    }
 }
 
 /// How far a call is.
@@ -26,6 +51,15 @@ pub enum CallStatus {
     Interrupted {
         /// What its tool wanted to remember.
         fingerprint: Value,
+    },
+    /// It waits until somebody has said something about it.
+    Asking(Box<Request>),
+    /// Somebody has said something about it, or nobody did in time.
+    Replied {
+        /// What was asked.
+        request: Box<Request>,
+        /// What was said.
+        reply: Reply,
     },
     /// It waits for children.
     Waiting(ChildWait),
@@ -52,18 +86,65 @@ impl Batch {
         }
     }
 
-    pub(crate) fn get_mut(&mut self, id: &sortie_core::CallId) -> Option<&mut OpenCall> {
+    pub(crate) fn get_mut(&mut self, id: &CallId) -> Option<&mut OpenCall> {
         self.calls.iter_mut().find(|open| &open.call.id == id)
     }
 
-    /// Calls that a driver has to do something about.
+    /// Calls that a driver has to do something about. Order matters to whoever changes something,
+    /// so none that follows a call whose approval is awaited.
     pub(crate) fn runnable(&self) -> impl Iterator<Item = &OpenCall> {
-        self.calls.iter().filter(|open| match open.status {
+        self.calls
+            .iter()
+            .take_while(|open| !open.awaits_approval())
+            .filter(|open| match open.status {
+                CallStatus::Requested
+                | CallStatus::Intended { .. }
+                | CallStatus::Interrupted { .. }
+                | CallStatus::Replied { .. } => true,
+                CallStatus::Asking(_) | CallStatus::Waiting(_) | CallStatus::Answered(_) => false,
+            })
+    }
+
+    /// What the first call waits for that waits for somebody's word.
+    pub(crate) fn asked(&self) -> Option<&Request> {
+        self.calls.iter().find_map(|open| match &open.status {
+            CallStatus::Asking(request) => Some(&**request),
             CallStatus::Requested
             | CallStatus::Intended { .. }
-            | CallStatus::Interrupted { .. } => true,
-            CallStatus::Waiting(_) | CallStatus::Answered(_) => false,
+            | CallStatus::Interrupted { .. }
+            | CallStatus::Replied { .. }
+            | CallStatus::Waiting(_)
+            | CallStatus::Answered(_) => None,
         })
+    }
+
+    /// Notes what was said about a call; what nobody waits for any more is of no use.
+    pub(crate) fn replied(&mut self, call: &CallId, to: &RequestId, reply: &Reply) {
+        let Some(open) = self.get_mut(call) else {
+            return;
+        };
+        if let CallStatus::Asking(request) = &open.status
+            && request.id == *to
+        {
+            open.status = CallStatus::Replied {
+                request: request.clone(),
+                reply: reply.clone(),
+            };
+        }
+    }
+
+    /// A call that has no result yet.
+    pub(crate) fn open_call(&self, id: &CallId) -> Option<&ToolCall> {
+        let open = self.calls.iter().find(|open| open.call.id == *id)?;
+        match open.status {
+            CallStatus::Answered(_) => None,
+            CallStatus::Requested
+            | CallStatus::Intended { .. }
+            | CallStatus::Interrupted { .. }
+            | CallStatus::Asking(_)
+            | CallStatus::Replied { .. }
+            | CallStatus::Waiting(_) => Some(&open.call),
+        }
     }
 
     /// Marks what was under way as interrupted: its executor is gone.
@@ -88,6 +169,8 @@ impl Batch {
                 | CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
+                | CallStatus::Asking(_)
+                | CallStatus::Replied { .. }
                 | CallStatus::Answered(_) => false,
             })
             .map(|open| open.call.clone())
@@ -103,6 +186,8 @@ impl Batch {
                 CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
+                | CallStatus::Asking(_)
+                | CallStatus::Replied { .. }
                 | CallStatus::Waiting(_) => None,
             })
             .collect()
@@ -117,6 +202,8 @@ impl Batch {
                 CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
+                | CallStatus::Asking(_)
+                | CallStatus::Replied { .. }
                 | CallStatus::Waiting(_) => {
                     ToolResult::not_run(&open.call, ResultStatus::Interrupted, text)
                 }

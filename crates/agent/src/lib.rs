@@ -28,6 +28,6 @@ pub use compact::{CompactedText, Compaction};
 pub use prompt::{PromptContext, system_prompt};
 pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result};
 pub use replay::{Divergence, Replayed, Tapes, projection, replay_tree};
-pub use state::{IllegalEvent, Past, RunState};
+pub use state::{Counted, IllegalEvent, Past, RunState};
 pub use step::{ModelCall, Step};
 pub use transcript::{TranscriptLine, transcript};

@@ -2,8 +2,13 @@
 
 use std::path::Path;
 
-use sortie_core::{AgentDefinition, Lang};
-use sortie_text::text;
+use sortie_core::{AgentDefinition, Lang, SkillRef};
+use sortie_text::{first_chars, one_line, text};
+
+/// How many skills are named; more would fill the context of every turn.
+const MAX_SKILLS_NAMED: usize = 100;
+/// How much of a skill's description is shown.
+const MAX_SKILL_CHARS: usize = 300;
 
 /// What the prompt says about the world. Nothing here may vary between turns or siblings, or the
 /// provider's prompt cache is lost.
@@ -15,6 +20,8 @@ pub struct PromptContext<'a> {
     pub workspace: &'a Path,
     /// The agents it may send out; empty if it may not.
     pub agents: &'a [AgentDefinition],
+    /// The skills it may load.
+    pub skills: &'a [SkillRef],
 }
 
 /// The system prompt of a run of `agent`.
@@ -31,6 +38,14 @@ pub fn system_prompt(agent: &AgentDefinition, context: &PromptContext<'_>) -> St
         prompt.push_str(&text(context.lang, "prompt-agents", &[]));
         for agent in context.agents {
             prompt.push_str(&format!("\n- {}: {}", agent.name, agent.when_to_use));
+        }
+    }
+    if !context.skills.is_empty() {
+        prompt.push_str("\n\n");
+        prompt.push_str(&text(context.lang, "prompt-skills", &[]));
+        for skill in context.skills.iter().take(MAX_SKILLS_NAMED) {
+            let about = one_line(first_chars(&skill.description, MAX_SKILL_CHARS));
+            prompt.push_str(&format!("\n- {}: {about}", skill.name));
         }
     }
     prompt

@@ -3,8 +3,9 @@
 
 use sha2::{Digest, Sha256};
 use sortie_core::{
-    Announcement, BlobId, CallId, ChildRef, EdgeMode, InboxItem, Lang, Outcome, ResultStatus,
-    Sender, Todo, TodoStatus, ToolResult, hex,
+    Announcement, Balance, BlobId, BudgetKind, CallId, ChildRef, EdgeMode, InboxItem, Lang,
+    MICROS_PER_USD, Outcome, Question, RequestId, ResultStatus, RunId, Sender, Todo, TodoStatus,
+    ToolResult, hex,
 };
 use sortie_text::{Arg, cut_middle, outcome_error, text};
 
@@ -46,10 +47,13 @@ pub(crate) fn blocking_result(
             unfinished(lang, announcement)
         }
     };
+    let framed = frame(lang, &announcement.child.to_string(), &body);
+    let mut after = changed(lang, announcement).unwrap_or_default();
+    after.push_str(&closing_line(lang, announcement));
     ToolResult {
         call,
         provider_id,
-        text: format!("{body}\n\n{}", closing_line(lang, announcement)),
+        text: format!("{framed}\n\n{after}"),
         status,
         full: None,
         images: Vec::new(),
@@ -135,7 +139,25 @@ pub fn announcement_notice(
     };
     let framed = frame(lang, &announcement.child.to_string(), &body);
     let guidance = text(lang, "announce-guidance", &[]);
-    format!("{header}\n{framed}\n{pending}\n{guidance}")
+    let changed = changed(lang, announcement).unwrap_or_default();
+    format!("{header}\n{framed}\n{changed}{pending}\n{guidance}")
+}
+
+/// What a child changed in a worktree of its own, and what can be done about it.
+fn changed(lang: Lang, announcement: &Announcement) -> Option<String> {
+    let changes = announcement.changes.as_ref()?;
+    let words = text(
+        lang,
+        "announce-changes",
+        &[
+            ("files", changes.files.into()),
+            ("insertions", changes.insertions.into()),
+            ("deletions", changes.deletions.into()),
+            ("branch", changes.branch.as_str().into()),
+            ("id", announcement.child.to_string().into()),
+        ],
+    );
+    Some(format!("{words}\n"))
 }
 
 /// The message that a steer becomes in a run's history.
@@ -154,8 +176,70 @@ pub(crate) fn answered_call(item: &InboxItem) -> Option<(&CallId, &Announcement)
             (EdgeMode::Blocking, Some(call)) => Some((call, announcement)),
             (EdgeMode::Blocking, None) | (EdgeMode::Background, _) => None,
         },
-        InboxItem::Steer { .. } => None,
+        InboxItem::Steer { .. } | InboxItem::Reply { .. } | InboxItem::Question { .. } => None,
     }
+}
+
+/// A child that asks something.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) child: RunId,
+    pub(crate) label: &'a str,
+}
+
+/// The message that a child's question becomes in its parent's history.
+pub(crate) fn question_notice(
+    lang: Lang,
+    asker: Asker<'_>,
+    request: &RequestId,
+    question: &Question,
+) -> String {
+    let mut body = bounded(lang, &question.text);
+    if !question.options.is_empty() {
+        body.push('\n');
+        body.push_str(&text(
+            lang,
+            "question-options",
+            &[("list", question.options.join(" | ").into())],
+        ));
+    }
+    let header = text(lang, "question-header", &[("label", asker.label.into())]);
+    let guidance = text(
+        lang,
+        "question-guidance",
+        &[("request", request.as_str().into())],
+    );
+    let framed = frame(lang, &asker.child.to_string(), &body);
+    format!("{header}\n{framed}\n{guidance}")
+}
+
+/// The message that a budget which is nearly spent becomes.
+pub(crate) fn budget_notice(lang: Lang, balances: &[Balance]) -> String {
+    let list: Vec<String> = balances
+        .iter()
+        .map(|balance| {
+            text(
+                lang,
+                "budget-line",
+                &[
+                    ("left", amount(lang, balance.kind, balance.left()).into()),
+                    ("limit", amount(lang, balance.kind, balance.limit).into()),
+                ],
+            )
+        })
+        .collect();
+    text(lang, "notice-budget", &[("list", list.join("; ").into())])
+}
+
+/// So much of a kind, in words.
+pub(crate) fn amount(lang: Lang, kind: BudgetKind, count: u64) -> String {
+    let key = match kind {
+        BudgetKind::Usd => return format!("${:.4}", count as f64 / MICROS_PER_USD),
+        BudgetKind::Tokens => "amount-tokens",
+        BudgetKind::ToolCalls => "amount-calls",
+        BudgetKind::Children => "amount-children",
+    };
+    text(lang, key, &[("count", count.into())])
 }
 
 fn unfinished(lang: Lang, announcement: &Announcement) -> String {

@@ -144,7 +144,18 @@ impl<'a> Replay<'a> {
         // A step is decided after the entry before it and acted on before its own.
         let step = self.state.next_step(before.at, None);
         match (&entry.event, step) {
-            (Event::Claimed { .. } | Event::Updated { .. }, _) => Ok(entry.event.clone()),
+            // Accounts, worktrees and the queue are outside the machine.
+            (
+                Event::Claimed { .. }
+                | Event::Updated { .. }
+                | Event::BudgetLow { .. }
+                | Event::BudgetSpent { .. }
+                | Event::Isolated { .. }
+                | Event::Collected { .. },
+                _,
+            ) => Ok(entry.event.clone()),
+            // Several calls of one answer are asked about at once, though each waits for the first.
+            (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => Ok(entry.event.clone()),
             (Event::InboxTaken { items }, _) => Ok(Event::InboxTaken {
                 items: items.iter().map(|item| heard(item, ended)).collect(),
             }),
@@ -191,6 +202,8 @@ impl<'a> Replay<'a> {
                     elapsed_ms,
                     spawned,
                     todos,
+                    ruling,
+                    sandbox,
                 },
                 Step::CallTools(open),
             ) => {
@@ -204,6 +217,8 @@ impl<'a> Replay<'a> {
                     elapsed_ms: *elapsed_ms,
                     spawned: spawned.clone(),
                     todos: todos.clone(),
+                    ruling: ruling.clone(),
+                    sandbox: sandbox.clone(),
                 })
             }
             (Event::Finished { outcome }, _) => self.end(entry, outcome),
@@ -213,6 +228,7 @@ impl<'a> Replay<'a> {
                 | Event::ModelFailed { .. }
                 | Event::Compacted { .. }
                 | Event::Intended { .. }
+                | Event::Asked { .. }
                 | Event::Delegated { .. }
                 | Event::ToolFinished { .. },
                 step,
@@ -310,6 +326,7 @@ fn announced(state: &RunState, entries: &[JournalEntry]) -> Option<Announcement>
             .started_at()
             .map_or(0, |started| end.at.ms_since(started)),
         usage: state.usage(),
+        changes: state.changes().cloned(),
     })
 }
 

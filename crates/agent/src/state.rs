@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sortie_core::{
-    Announcement, Arguments, Block, CallId, ChildRef, ChildWait, CompactedPart, Epoch, Event,
-    Fault, InboxItem, JournalEntry, Message, Outcome, Reason, ResultStatus, RunId, RunSpec, Seq,
-    SharedMessage, StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage,
+    Announcement, Arguments, Balance, Block, BudgetKind, CallId, Changes, ChildRef, ChildWait,
+    CompactedPart, Epoch, Event, Fault, InboxItem, JournalEntry, Message, Outcome, Reason, Request,
+    ResultStatus, RunId, RunSpec, Seq, SharedMessage, StopReason, Timestamp, Todo, TodoStatus,
+    ToolCall, ToolResult, Usage, Worktree,
 };
 use sortie_text::{Arg, text};
 
@@ -50,6 +51,12 @@ pub struct RunState {
     asking: Asking,
     nudges: Nudges,
     last_text: Option<String>,
+    /// What the provider has counted of the history, and the model that did.
+    counted: Option<(String, Counted)>,
+    /// Kinds of budget that the model has been warned about.
+    warned: BTreeSet<BudgetKind>,
+    worktree: Option<Worktree>,
+    changes: Option<Changes>,
     started_at: Option<Timestamp>,
     head: Seq,
     epoch: Epoch,
@@ -68,6 +75,15 @@ pub(crate) enum Phase {
     Concluding(Outcome),
     /// The end is written.
     Ended(Outcome),
+}
+
+/// How much of a history a provider has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Messages from the beginning.
+    pub messages: usize,
+    /// Their tokens, and those of everything before them.
+    pub tokens: u64,
 }
 
 /// What the model has already been reminded of; each reminder comes once.
@@ -163,6 +179,10 @@ impl RunState {
             asking: Asking::default(),
             nudges: Nudges::default(),
             last_text: None,
+            counted: None,
+            warned: BTreeSet::new(),
+            worktree: None,
+            changes: None,
             started_at: None,
             head: Seq(0),
             epoch: Epoch(0),
@@ -201,17 +221,30 @@ impl RunState {
                 self.usage = self.usage.plus(*usage);
                 self.unpriced += u32::from(usage.cost_usd.is_none());
                 self.model = Some(model.clone());
+                let asked = self.next_model().to_owned();
+                let read = self.history.len();
                 self.answered(blocks, *stop);
+                self.counted = usage.total_tokens().map(|tokens| {
+                    let said = usize::from(self.history.len() > read);
+                    let counted = Counted {
+                        messages: read + said,
+                        tokens,
+                    };
+                    (asked, counted)
+                });
             }
             Event::ModelFailed { fault, message, .. } => self.model_failed(*fault, message),
             Event::Compacted { parts, .. } => self.compacted(parts),
-            Event::Intended { call, fingerprint } => {
+            Event::Intended {
+                call, fingerprint, ..
+            } => {
                 let open = self.open_call(entry, call)?;
                 open.status = CallStatus::Intended {
                     fingerprint: fingerprint.clone(),
                 };
             }
-            Event::Delegated { call, wait } => self.delegated(entry, call, wait)?,
+            Event::Asked { call, request } => self.asked(entry, call, request)?,
+            Event::Delegated { call, wait, .. } => self.delegated(entry, call, wait)?,
             Event::ToolFinished {
                 result,
                 spawned,
@@ -228,6 +261,10 @@ impl RunState {
                 }
                 self.close_batch_if_answered();
             }
+            Event::BudgetLow { balances } => self.budget_low(balances),
+            Event::BudgetSpent { kind, limit, left } => self.budget_spent(*kind, *limit, *left),
+            Event::Isolated { worktree } => self.worktree = Some(worktree.clone()),
+            Event::Collected { changes } => self.changes.clone_from(changes),
             Event::Finished { outcome } => self.finished(outcome),
         }
         self.head = entry.seq;
@@ -382,6 +419,7 @@ impl RunState {
 
     fn compacted(&mut self, parts: &[CompactedPart]) {
         compact::apply(&mut self.history, parts);
+        self.counted = None;
         self.asking.shortened();
         let mut notice = text(
             self.spec.lang,
@@ -393,6 +431,38 @@ impl RunState {
             notice.push_str(&render::todo_list(self.spec.lang, &self.todos));
         }
         self.push(Message::Notice { text: notice });
+    }
+
+    fn asked(
+        &mut self,
+        entry: &JournalEntry,
+        call: &CallId,
+        request: &Request,
+    ) -> Result<(), IllegalEvent> {
+        self.open_call(entry, call)?.status = CallStatus::Asking(Box::new(request.clone()));
+        Ok(())
+    }
+
+    fn budget_low(&mut self, balances: &[Balance]) {
+        self.warned
+            .extend(balances.iter().map(|balance| balance.kind));
+        let notice = render::budget_notice(self.spec.lang, balances);
+        self.push_notice(notice);
+    }
+
+    fn budget_spent(&mut self, kind: BudgetKind, limit: u64, left: u64) {
+        if let Phase::Acting(batch) = std::mem::replace(&mut self.phase, Phase::Resting) {
+            let words = text(self.spec.lang, "call-no-budget", &[]);
+            let results = batch.close(&words);
+            self.push(Message::Tools { results });
+        }
+        let spent = render::amount(self.spec.lang, kind, limit.saturating_sub(left));
+        let limit = render::amount(self.spec.lang, kind, limit);
+        self.conclude_failed(
+            Reason::Budget,
+            "fail-budget",
+            &[("used", spent.into()), ("limit", limit.into())],
+        );
     }
 
     fn delegated(
@@ -421,6 +491,28 @@ impl RunState {
                 }
                 InboxItem::Steer { from, text: words } => {
                     let notice = render::steer_notice(self.spec.lang, *from, words);
+                    self.push_notice(notice);
+                }
+                InboxItem::Reply {
+                    request,
+                    call,
+                    reply,
+                } => {
+                    if let Phase::Acting(batch) = &mut self.phase {
+                        batch.replied(call, request, reply);
+                    }
+                }
+                InboxItem::Question {
+                    request,
+                    child,
+                    label,
+                    question,
+                } => {
+                    let asker = render::Asker {
+                        child: *child,
+                        label,
+                    };
+                    let notice = render::question_notice(self.spec.lang, asker, request, question);
                     self.push_notice(notice);
                 }
             }

@@ -1,7 +1,8 @@
 //! What comes next for a run: the one decision everything else follows from.
 
-use sortie_core::{Cancellation, ChildRef, Outcome, Reason, SharedMessage, Timestamp, WaitingOn};
-use sortie_text::text;
+use sortie_core::{
+    Cancellation, ChildRef, Outcome, RequestKind, SharedMessage, Timestamp, WaitingOn,
+};
 
 use crate::batch::{Batch, OpenCall};
 use crate::compact::Compaction;
@@ -16,7 +17,7 @@ pub enum Step {
     Compact(Box<Compaction>),
     /// Run or settle these calls.
     CallTools(Vec<OpenCall>),
-    /// Nothing until the inbox fills: these children are still out.
+    /// Nothing until the inbox fills: these children are still out, or somebody was asked.
     Wait(Vec<ChildRef>),
     /// Write the end.
     Finish(Outcome),
@@ -75,23 +76,27 @@ impl RunState {
         match self.phase() {
             Phase::Thinking => Some(WaitingOn::Model),
             Phase::Acting(batch) if batch.runnable().next().is_some() => Some(WaitingOn::Tool),
-            Phase::Acting(_) | Phase::Resting => Some(WaitingOn::Children),
+            Phase::Acting(batch) => Some(match batch.asked().map(|request| &request.kind) {
+                Some(RequestKind::Approval(_)) => WaitingOn::Approval,
+                Some(RequestKind::Question(_)) => WaitingOn::Question,
+                None => WaitingOn::Children,
+            }),
+            Phase::Resting => Some(WaitingOn::Children),
             Phase::Concluding(_) | Phase::Ended(_) => None,
         }
     }
 
     fn overdue(&self, now: Timestamp) -> Option<Outcome> {
-        let limit_ms = self.spec().limits.timeout_ms?;
-        (self.deadline()? <= now).then(|| Outcome::Timeout {
-            limit_ms,
+        let deadline = self.deadline()?;
+        (deadline <= now).then(|| Outcome::Timeout {
+            limit_ms: self
+                .started_at()
+                .map_or(0, |started| deadline.ms_since(started)),
             partial: self.last_text(),
         })
     }
 
     fn think(&self) -> Step {
-        if let Some(outcome) = self.tokens_used_up() {
-            return Step::Finish(outcome);
-        }
         if self.asking().must_shorten()
             && let Some(compaction) = self.compaction()
         {
@@ -113,43 +118,10 @@ impl RunState {
     }
 
     fn act(&self, batch: &Batch) -> Step {
-        let mut runnable: Vec<OpenCall> = batch.runnable().cloned().collect();
+        let runnable: Vec<OpenCall> = batch.runnable().cloned().collect();
         if runnable.is_empty() {
             return Step::Wait(self.open_children());
         }
-        if let Some(limit) = self.spec().limits.budget.tool_calls {
-            let left = limit.saturating_sub(u64::from(self.tool_calls()));
-            if left == 0 {
-                return Step::Finish(self.calls_used_up(limit));
-            }
-            runnable.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-        }
         Step::CallTools(runnable)
-    }
-
-    fn tokens_used_up(&self) -> Option<Outcome> {
-        let limit = self.spec().limits.budget.tokens?;
-        let used = self.usage().total_tokens()?;
-        (used >= limit).then(|| Outcome::Failed {
-            reason: Reason::Budget,
-            message: text(
-                self.spec().lang,
-                "fail-budget-tokens",
-                &[("used", used.into()), ("limit", limit.into())],
-            ),
-            partial: self.last_text(),
-        })
-    }
-
-    fn calls_used_up(&self, limit: u64) -> Outcome {
-        Outcome::Failed {
-            reason: Reason::Budget,
-            message: text(
-                self.spec().lang,
-                "fail-budget-calls",
-                &[("limit", limit.into())],
-            ),
-            partial: self.last_text(),
-        }
     }
 }

@@ -1,6 +1,9 @@
 //! The journal as a person reads it: one line per thing that happened.
 
-use sortie_core::{Arguments, Block, Event, InboxItem, JournalEntry, ResultStatus, Timestamp};
+use sortie_core::{
+    Arguments, Block, Event, InboxItem, JournalEntry, Reply, Request, RequestKind, ResultStatus,
+    Timestamp,
+};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +53,18 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
                     ),
                 ),
                 InboxItem::Steer { text, .. } => line("steer", text.clone()),
+                InboxItem::Reply { request, reply, .. } => {
+                    line("reply", format!("{request}: {}", said(reply)))
+                }
+                InboxItem::Question {
+                    request,
+                    label,
+                    question,
+                    ..
+                } => line(
+                    "question",
+                    format!("[{label}] {request}: {}", question.text),
+                ),
             })
             .collect(),
         Event::Answered { blocks, .. } => blocks
@@ -68,6 +83,35 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
                 ),
             })
             .collect(),
+        Event::Asked { request, .. } => vec![line("asked", asked(request))],
+        Event::BudgetLow { balances } => {
+            let kinds: Vec<String> = balances
+                .iter()
+                .map(|balance| format!("{} of {} {}", balance.left(), balance.limit, balance.kind))
+                .collect();
+            vec![line(
+                "runtime",
+                format!("budget nearly spent, left: {}", kinds.join(", ")),
+            )]
+        }
+        Event::BudgetSpent { kind, limit, left } => vec![line(
+            "runtime",
+            format!("budget spent: {left} of {limit} {kind} left"),
+        )],
+        Event::Isolated { worktree } => vec![line(
+            "runtime",
+            format!("works in a worktree of its own, branch {}", worktree.branch),
+        )],
+        Event::Collected { changes } => vec![line(
+            "runtime",
+            match changes {
+                None => "changed nothing in its worktree".to_owned(),
+                Some(changes) => format!(
+                    "changed {} files (+{} -{}) on branch {}",
+                    changes.files, changes.insertions, changes.deletions, changes.branch
+                ),
+            },
+        )],
         Event::ModelFailed { model, message, .. } => {
             vec![line("runtime", format!("model {model}: {message}"))]
         }
@@ -99,5 +143,32 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
                 Some(error) => format!("{}: {error}", outcome.status()),
             },
         )],
+    }
+}
+
+fn asked(request: &Request) -> String {
+    match &request.kind {
+        RequestKind::Approval(approval) => format!(
+            "{}: may {} run? {}",
+            request.id, approval.tool, approval.reason
+        ),
+        RequestKind::Question(question) => format!("{}: {}", request.id, question.text),
+    }
+}
+
+fn said(reply: &Reply) -> String {
+    match reply {
+        Reply::Approved { by, lasting: None } => format!("approved by {by}"),
+        Reply::Approved {
+            by,
+            lasting: Some(rule),
+        } => format!("approved by {by}, for the whole session: {rule}"),
+        Reply::Refused { by, words: None } => format!("refused by {by}"),
+        Reply::Refused {
+            by,
+            words: Some(words),
+        } => format!("refused by {by}: {words}"),
+        Reply::Answered { text, .. } => text.clone(),
+        Reply::Expired => "nobody answered in time".to_owned(),
     }
 }

@@ -4,6 +4,7 @@
 //! `sortie-bench [--quick] [--sortie PATH]` measures everything; `sortie-bench one NAME ARG` is what
 //! it starts for each line.
 
+mod authority;
 mod model;
 mod process;
 mod provider;
@@ -20,6 +21,14 @@ use serde_json::Value;
 const FAN_OUT: [(u32, u32); 5] = [(1, 3), (8, 3), (32, 3), (100, 5), (1000, 3)];
 
 fn main() -> ExitCode {
+    // In a sandbox, this binary is also what takes its own rights away.
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == sortie_sandbox::HELPER_COMMAND)
+    {
+        return sortie_sandbox::run_helper(words);
+    }
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -110,6 +119,28 @@ fn everything(quick: bool, sortie: Option<&PathBuf>) -> anyhow::Result<()> {
             &format!("{} ms", number(&turn, "cpu_ms", 2)),
         );
     }
+    let policy = one("policy", "0")?;
+    row(
+        "decision of policy, ten layers: file / host / command",
+        &format!(
+            "{} / {} / {} µs",
+            number(&in_microseconds(&policy), "write_file", 1),
+            number(&in_microseconds(&policy), "web_fetch", 1),
+            number(&in_microseconds(&policy), "exec", 1)
+        ),
+    );
+    let sandbox = one("sandbox", if quick { "20" } else { "200" })?;
+    row(
+        &format!(
+            "added by the sandbox to a command ({}), best / median",
+            sandbox["backend"].as_str().unwrap_or_default()
+        ),
+        &format!(
+            "{} / {} ms",
+            number(&sandbox, "added_best_ms", 1),
+            number(&sandbox, "added_median_ms", 1)
+        ),
+    );
     let tool = one("tool", "0")?;
     row(
         "last byte of an answer to the start of its tool, median",
@@ -194,6 +225,16 @@ fn one(name: &str, argument: &str) -> anyhow::Result<Value> {
 
 fn row(what: &str, measured: &str) {
     println!("| {what} | {measured} |");
+}
+
+fn in_microseconds(nanoseconds: &Value) -> Value {
+    let fields = nanoseconds.as_object().into_iter().flatten();
+    fields
+        .map(|(name, value)| {
+            let microseconds = value.as_f64().unwrap_or(0.0) / 1000.0;
+            (name.clone(), Value::from(microseconds))
+        })
+        .collect()
 }
 
 fn number(value: &Value, name: &str, digits: usize) -> String {

@@ -42,6 +42,10 @@ impl ModelDirectory for FixedModel {
     fn find(&self, _name: &str) -> Result<Arc<dyn Model>, ModelError> {
         Ok(Arc::new(self.clone()))
     }
+
+    fn terms(&self, _name: &str) -> sortie_core::Terms {
+        sortie_core::Terms::default()
+    }
 }
 
 #[async_trait]

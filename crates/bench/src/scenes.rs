@@ -16,6 +16,7 @@ use sortie_runtime::{NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
 use sortie_tools::{ToolSettings, standard_tools};
 
+use crate::authority;
 use crate::model::{FixedModel, Hanging};
 use crate::process::{cpu_ms, memory_kb};
 use crate::turns;
@@ -45,6 +46,8 @@ pub(crate) fn measure(name: &str, argument: &str) -> anyhow::Result<Value> {
             "turn" => turns::turn_cost(count).await,
             "tool" => turns::to_the_tool(count).await,
             "streams" => turns::streams(count).await,
+            "policy" => authority::policy(),
+            "sandbox" => authority::sandbox(count),
             other => bail!("there is no scene {other}"),
         }
     })
@@ -181,6 +184,8 @@ async fn appends(rounds: u32) -> anyhow::Result<Value> {
                             }],
                             summary: summary(),
                             blobs: Vec::new(),
+                            audit: Vec::new(),
+                            spent: None,
                         })
                         .await?;
                 }

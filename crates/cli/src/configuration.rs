@@ -11,14 +11,6 @@ use sortie_config::{
 const USER_FILE: &str = "config.toml";
 /// The folders that were trusted, in the same folder.
 const TRUST_FILE: &str = "trust.json";
-/// Keys that are understood and do nothing in this version, so that nobody relies on them.
-const WITHOUT_EFFECT: &[&str] = &[
-    "subagents.tools.allow",
-    "subagents.tools.inherit_tools",
-    "subagents.tools.inherit_skills",
-    "subagents.skills",
-];
-
 /// What was configured, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Configuration {
@@ -86,7 +78,6 @@ impl Configuration {
         };
         let (loaded, broken) = loaded(&sources, &mut warnings)?;
         warnings.extend(loaded.warnings.iter().map(ToString::to_string));
-        warnings.extend(without_effect(&loaded));
         warnings.extend(half_prices(&loaded.config));
         Ok(Self {
             loaded,
@@ -156,17 +147,5 @@ fn half_prices(config: &Config) -> Vec<String> {
             .is_some_and(|price| price.input.is_none() || price.output.is_none())
     });
     half.map(|(name, _)| format!("models.{name:?}.price is ignored: it needs input and output"))
-        .collect()
-}
-
-fn without_effect(loaded: &Loaded) -> Vec<String> {
-    let set = loaded.origins.iter().filter(|(key, origin)| {
-        let key = key.to_string();
-        !matches!(origin, sortie_config::Origin::Default)
-            && WITHOUT_EFFECT
-                .iter()
-                .any(|idle| key == *idle || key.starts_with(&format!("{idle}.")))
-    });
-    set.map(|(key, origin)| format!("{origin}: {key} has no effect in this version"))
         .collect()
 }

@@ -1,11 +1,17 @@
 //! Waiting for runs: progress while they run, and what signals mean for them.
 
+use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use serde_json::json;
 use sortie_core::{
-    Delivery, ListFilter, Notification, NotificationKind, RunId, RunRecord, Status, Timestamp,
+    Delivery, ListFilter, Notification, NotificationKind, Reply, RequestFilter, RequestId, RunId,
+    RunRecord, Status, Timestamp,
 };
 use sortie_runtime::Runtime;
 use sortie_text::t;
@@ -13,6 +19,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
+use crate::approval::Person;
 use crate::colors::Colors;
 use crate::output;
 use crate::problem::Problem;
@@ -70,8 +77,35 @@ pub(crate) struct Follow<'a> {
     goal: Goal,
     stream: Stream,
     cancelled: bool,
+    asking: Asking,
     /// When only deliveries were left.
     ended_at: Option<Instant>,
+}
+
+/// What the person at the terminal is being asked.
+#[derive(Default)]
+struct Asking {
+    person: Option<Arc<Person>>,
+    asked: BTreeSet<RequestId>,
+    answers: FuturesUnordered<BoxFuture<'static, Option<(RequestId, Reply)>>>,
+}
+
+impl fmt::Debug for Asking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asking")
+            .field("asked", &self.asked)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Asking {
+    /// The next answer; never, while nobody is asked.
+    async fn next(&mut self) -> Option<(RequestId, Reply)> {
+        match self.answers.next().await {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 impl<'a> Follow<'a> {
@@ -93,6 +127,10 @@ impl<'a> Follow<'a> {
             goal,
             stream,
             cancelled: false,
+            asking: Asking {
+                person: Person::at(settings, screen),
+                ..Asking::default()
+            },
             ended_at: None,
         }
     }
@@ -126,6 +164,7 @@ impl<'a> Follow<'a> {
                         next_look = Instant::now();
                     }
                 }
+                answer = self.asking.next() => self.answered(answer).await?,
                 () = tokio::time::sleep_until(next_draw.min(next_look)) => {}
             }
         }
@@ -137,6 +176,32 @@ impl<'a> Follow<'a> {
         } else {
             LOOK_INTERVAL
         }
+    }
+
+    /// Asks the person about everything that waits for an answer and was not asked yet.
+    async fn ask(&mut self) -> Result<(), Problem> {
+        let Some(person) = self.asking.person.clone() else {
+            return Ok(());
+        };
+        for request in self.runtime.requests(RequestFilter::default()).await? {
+            let concerns = match self.goal {
+                Goal::Tree(root) => request.root_id == root,
+                Goal::Everything => true,
+            };
+            if concerns && self.asking.asked.insert(request.request.id.clone()) {
+                let answer = Arc::clone(&person).answer(request);
+                self.asking.answers.push(Box::pin(answer));
+            }
+        }
+        Ok(())
+    }
+
+    async fn answered(&self, answer: Option<(RequestId, Reply)>) -> Result<(), Problem> {
+        if let Some((request, reply)) = answer {
+            // If somebody was faster, theirs holds.
+            self.runtime.reply(&request, reply).await?;
+        }
+        Ok(())
     }
 
     async fn signalled(&mut self, signal: Signal) -> Result<Option<Stopped>, Problem> {
@@ -200,6 +265,9 @@ impl<'a> Follow<'a> {
             let record = self.runtime.get(notification.task_id).await?;
             self.progress.record(&record);
         }
+        if let NotificationKind::Asked { .. } = notification.kind {
+            self.ask().await?;
+        }
         Ok(may_be_the_last(&notification.kind))
     }
 
@@ -220,6 +288,7 @@ impl<'a> Follow<'a> {
             self.progress.record(record);
         }
         self.settle_missed(&records).await?;
+        self.ask().await?;
         if records.iter().any(|run| !run.status.is_terminal()) {
             self.ended_at = None;
             return Ok(false);
@@ -311,6 +380,9 @@ const fn may_be_the_last(kind: &NotificationKind) -> bool {
         | NotificationKind::Held { .. }
         | NotificationKind::Retrying { .. }
         | NotificationKind::Compacted { .. }
+        | NotificationKind::Asked { .. }
+        | NotificationKind::Replied { .. }
+        | NotificationKind::BudgetLow { .. }
         | NotificationKind::Said { .. } => false,
     }
 }

@@ -9,6 +9,7 @@ mod configuration;
 mod escape;
 mod exit;
 mod follow;
+mod freedom;
 mod ids;
 mod lock;
 mod log;
@@ -23,6 +24,8 @@ mod settings;
 mod signals;
 mod table;
 mod wiring;
+mod workplace;
+mod workshop;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -39,6 +42,14 @@ use crate::settings::{Environment, Settings};
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
+    // Our own binary is also what takes rights away from itself before it starts a command.
+    let mut words = std::env::args_os().skip(1);
+    if words
+        .next()
+        .is_some_and(|word| word == sortie_sandbox::HELPER_COMMAND)
+    {
+        return sortie_sandbox::run_helper(words);
+    }
     keep_memory_private();
     let arguments = Arguments::parse();
     let settings = match Settings::new(&arguments.global, Environment::of_process()) {

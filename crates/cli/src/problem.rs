@@ -42,8 +42,16 @@ pub(crate) enum Problem {
     Input(io::Error),
     /// The instruction is empty.
     EmptyInput,
+    /// What is configured about the web cannot be used.
+    Web(String),
     /// The place for results is not written as one.
     Sink(String),
+    /// Something typed cannot be understood; the sentence says why.
+    Typed(String),
+    /// There is nothing of this name; the sentence says where to look.
+    Nothing(String),
+    /// It is not done; the sentence says why and what to do instead.
+    Refused(String),
     /// What was found out could not be written.
     Output(io::Error),
     /// The operating system did not give the process what it needs.
@@ -146,14 +154,17 @@ impl Problem {
                 | StoreError::Locked { .. }
                 | StoreError::Failed { .. } => Exit::Store,
             },
-            Self::NoAgent { .. } => Exit::NotFound,
+            Self::NoAgent { .. } | Self::Nothing(_) => Exit::NotFound,
+            Self::Refused(_) => Exit::Refused,
             Self::Model(_)
             | Self::ShortId(_)
             | Self::NoHome
             | Self::Workspace { .. }
             | Self::Input(_)
             | Self::EmptyInput
+            | Self::Web(_)
             | Self::Sink(_)
+            | Self::Typed(_)
             | Self::Config(_)
             | Self::ConfigEdit(_)
             | Self::Trust(_)
@@ -208,10 +219,14 @@ impl Problem {
                 hint: None,
             },
             Self::EmptyInput => hinted(t!(lang, "error-empty-input"), t!(lang, "hint-empty-input")),
+            Self::Web(why) => hinted(t!(lang, "error-web", why = why), t!(lang, "hint-web")),
             Self::Sink(address) => hinted(
                 t!(lang, "error-sink", address = address),
                 t!(lang, "hint-sink"),
             ),
+            Self::Typed(sentence) | Self::Nothing(sentence) | Self::Refused(sentence) => {
+                plain(sentence.clone())
+            }
             Self::Output(source) => Words {
                 message: t!(lang, "error-output"),
                 causes: chain(source),

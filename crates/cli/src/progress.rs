@@ -157,6 +157,15 @@ impl Progress {
                 self.remark(run, &words);
                 false
             }
+            NotificationKind::BudgetLow { balances } => {
+                let left = balances
+                    .first()
+                    .map_or(0, |balance| balance.percent_spent());
+                let words = t!(self.lang, "progress-budget", percent = left);
+                self.remark(run, &words);
+                false
+            }
+            NotificationKind::Asked { .. } | NotificationKind::Replied { .. } => false,
             NotificationKind::Queued {
                 label,
                 parent_id: Some(_),

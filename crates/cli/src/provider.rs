@@ -5,14 +5,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sortie_config::{
-    AgentConfig, CleanupChoice, Config, ModelConfig, ProviderConfig, ToolCalling, Wire,
+    AgentConfig, CleanupChoice, Config, IsolationChoice, ModelConfig, PolicyConfig, ProviderConfig,
+    RulesConfig, SandboxChoice, SubagentsConfig, ToolCalling, Wire,
 };
-use sortie_core::{Cleanup, Sampling, ToolNarrowing};
+use sortie_core::{Cleanup, Confinement, Isolation, Rules, Sampling, SandboxMode};
 use sortie_models::{
     DirectorySettings, ModelSettings, Price, ProviderSettings, Secret, ToolSetting,
 };
-use sortie_runtime::{AgentSettings, ModelDefaults, RunDefaults};
+use sortie_runtime::{
+    AgentSettings, ApprovalSettings, ModelDefaults, PolicySettings, RunDefaults, SkillSettings,
+};
 
+use crate::freedom;
 use crate::settings::Settings;
 
 /// The file in the home folder that keeps what was learned about models.
@@ -148,15 +152,34 @@ pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
             CleanupChoice::Keep => Cleanup::Keep,
             CleanupChoice::Delete => Cleanup::Delete,
         },
-        denied_tools: subagents.tools.deny.clone(),
+        policy: policy(&config.policy, subagents),
+        approvals: ApprovalSettings {
+            wait: settings.terminal.has_person(),
+            expiry: Duration::from_secs(config.approvals.expiry_seconds),
+        },
+        confinement: Confinement {
+            sandbox: match config.sandbox.mode {
+                SandboxChoice::Required => SandboxMode::Required,
+                SandboxChoice::Off => SandboxMode::Off,
+            },
+            network: config.sandbox.network,
+        },
+        skills: SkillSettings {
+            inherit: subagents.skills.inherit && subagents.tools.inherit_skills,
+            allow: subagents.skills.allow_skills.clone(),
+            deny: subagents.skills.deny_skills.clone(),
+            extra_dirs: subagents.skills.extra_skill_dirs.clone(),
+        },
         main: RunDefaults {
             max_iterations: config.main.max_iterations,
             timeout: seconds(config.main.timeout_seconds),
+            budget: freedom::budget(config.budget),
             ..defaults.main
         },
         child: RunDefaults {
             max_iterations: subagents.max_iterations,
             timeout: seconds(subagents.timeout_seconds),
+            budget: freedom::budget(subagents.budget),
             ..defaults.child
         },
         archive_after: seconds(subagents.archive_after_minutes.saturating_mul(60)),
@@ -201,10 +224,57 @@ fn agent_settings(config: &Config, agent: &AgentConfig) -> AgentSettings {
         },
         max_iterations: agent.max_iterations,
         timeout: agent.timeout_seconds.map(Duration::from_secs),
-        tools: ToolNarrowing {
+        rules: Rules {
             allow: agent.tools.allow.clone(),
             deny: agent.tools.deny.clone().unwrap_or_default(),
+            ask: agent.tools.ask.clone().unwrap_or_default(),
+            approve: agent.tools.approve.clone().unwrap_or_default(),
         },
+        delegate_ceiling: agent.delegate_ceiling.clone(),
+        budget: freedom::budget(agent.budget),
+        mode: agent.mode.map(freedom::mode),
+        isolation: agent.isolation.map(|isolation| match isolation {
+            IsolationChoice::None => Isolation::None,
+            IsolationChoice::Worktree => Isolation::Worktree,
+        }),
+        network: agent.network,
+        skills: agent.skills.clone(),
+    }
+}
+
+fn policy(config: &PolicyConfig, subagents: &SubagentsConfig) -> PolicySettings {
+    let by_name = |named: &BTreeMap<String, RulesConfig>| {
+        named
+            .iter()
+            .map(|(name, layer)| (name.clone(), rules(layer)))
+            .collect()
+    };
+    PolicySettings {
+        global: Rules {
+            allow: config.allow.clone(),
+            deny: config.deny.clone(),
+            ask: config.ask.clone(),
+            approve: config.approve.clone(),
+        },
+        providers: by_name(&config.providers),
+        groups: by_name(&config.groups),
+        sandbox: rules(&config.sandbox),
+        children: Rules {
+            allow: subagents.tools.allow.clone(),
+            deny: subagents.tools.deny.clone(),
+            ..Rules::default()
+        },
+        inherit_tools: subagents.tools.inherit_tools,
+        allow_dangerous: config.allow_dangerous,
+    }
+}
+
+fn rules(layer: &RulesConfig) -> Rules {
+    Rules {
+        allow: layer.allow.clone(),
+        deny: layer.deny.clone(),
+        ask: layer.ask.clone(),
+        approve: layer.approve.clone(),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sortie_core::{ListFilter, Notification, RunId, RunRecord, TaskJson, Timestamp};
+use sortie_mcp::Pool;
 use sortie_models::Directory;
 use sortie_runtime::{NewRun, Runtime};
 use sortie_text::t;
@@ -16,7 +17,7 @@ use crate::report;
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::wiring::{self, Wishes};
+use crate::wiring::{self, Started, Wishes};
 
 /// What stdout gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub(crate) struct Session<'a> {
     settings: &'a Settings,
     screen: &'a Arc<Screen>,
     runtime: Runtime,
+    /// They live as long as the runtime.
+    _servers: Option<Pool>,
     news: broadcast::Receiver<Notification>,
     signals: Signals,
     started_at: Timestamp,
@@ -67,7 +70,7 @@ impl<'a> Session<'a> {
         wishes: Wishes,
     ) -> Result<Self, Problem> {
         let signals = Signals::listen().map_err(Problem::Process)?;
-        let runtime = wiring::start(settings, screen, models, wishes).await?;
+        let Started { runtime, servers } = wiring::start(settings, models, wishes).await?;
         let recovered = runtime.recovered().given_up.ended.len();
         tracing::debug!(recovered, "the runtime has started");
         Ok(Self {
@@ -75,6 +78,7 @@ impl<'a> Session<'a> {
             started_at: runtime.now(),
             settings,
             screen,
+            _servers: servers,
             runtime,
             signals,
         })

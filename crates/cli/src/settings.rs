@@ -46,6 +46,9 @@ const LOCALE_PREFIX: &str = "LC_";
 /// How much of the command line other processes are told.
 const COMMAND_COLUMNS: usize = 120;
 
+/// How much of a person's name is kept.
+const PERSON_COLUMNS: usize = 64;
+
 /// The environment as a value.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Environment(BTreeMap<OsString, OsString>);
@@ -128,6 +131,14 @@ pub(crate) struct Settings {
     pub(crate) exec_environment: Vec<(OsString, OsString)>,
     /// Where programs are looked for.
     pub(crate) search_path: Vec<PathBuf>,
+    /// The person's home folder.
+    pub(crate) user_home: Option<PathBuf>,
+    /// Who types, as audits name them: `cli:anna`.
+    pub(crate) person: String,
+    /// The folder for configuration.
+    pub(crate) config_folder: PathBuf,
+    /// The folder for temporary files.
+    pub(crate) scratch: PathBuf,
     /// The command, for other processes that find the store in use.
     pub(crate) command: String,
     /// What to log.
@@ -218,6 +229,14 @@ impl Settings {
                 .get("PATH")
                 .map(|path| std::env::split_paths(path).collect())
                 .unwrap_or_default(),
+            user_home: environment.get("HOME").map(PathBuf::from),
+            person: person(&environment),
+            config_folder: directories::ProjectDirs::from("", "", "sortie")
+                .map(|folders| folders.config_dir().to_owned())
+                .unwrap_or_default(),
+            scratch: environment
+                .get("TMPDIR")
+                .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
             command: command_line(std::env::args_os()),
             log: environment.text("SORTIE_LOG").map(str::to_owned),
             #[cfg(feature = "crash-points")]
@@ -303,6 +322,15 @@ fn home(global: &GlobalArguments, environment: &Environment) -> Option<PathBuf> 
         })
 }
 
+/// The person at this command line: the name that the system has for them, if it says one.
+fn person(environment: &Environment) -> String {
+    let name = ["USER", "LOGNAME"]
+        .into_iter()
+        .find_map(|name| environment.text(name))
+        .unwrap_or("unknown");
+    format!("cli:{}", cut_columns(&one_line(name), PERSON_COLUMNS))
+}
+
 /// The command as the person typed it, on one line and not too long.
 fn command_line(words: impl Iterator<Item = OsString>) -> String {
     let words: Vec<String> = std::iter::once("sortie".to_owned())
@@ -370,6 +398,17 @@ mod tests {
         check(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "C")], Lang::En);
         check(&[("LANG", "zh_CN.UTF-8"), ("LC_ALL", "")], Lang::Zh);
         check(&[("LC_ALL", "C"), ("SORTIE_LANG", "zh")], Lang::Zh);
+    }
+
+    #[test]
+    fn a_person_has_a_name() {
+        let check = |pairs: &[(&str, &str)], expected: &str| {
+            assert_eq!(person(&environment(pairs)), expected, "{pairs:?}");
+        };
+        check(&[("USER", "anna"), ("LOGNAME", "root")], "cli:anna");
+        check(&[("LOGNAME", "anna")], "cli:anna");
+        check(&[("USER", "a\nb")], "cli:a b");
+        check(&[], "cli:unknown");
     }
 
     #[test]

@@ -178,7 +178,11 @@ pub(crate) fn elapsed(record: &RunRecord, now: Timestamp) -> String {
     if record.started_at.is_none() {
         return "-".to_owned();
     }
-    let ms = record.elapsed_ms(now);
+    span(record.elapsed_ms(now))
+}
+
+/// A time span, for people.
+pub(crate) fn span(ms: u64) -> String {
     match ms / 1000 {
         0..60 => format!("{:.1}s", ms as f64 / 1000.0),
         seconds @ 60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),

@@ -5,16 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_core::{Clock, ModelDirectory, StoreResult};
+use sortie_mcp::Pool;
 use sortie_models::Directory;
 use sortie_runtime::{Agents, FileSink, Parts, ProcessClock, Runtime};
 use sortie_store::{Owner, ReadStore, SqliteStore};
-use sortie_tools::{ExecSettings, ToolSettings, Unconfined, standard_tools};
+use sortie_text::Redactor;
 
-use crate::approval::TerminalApprover;
 use crate::problem::Problem;
 use crate::provider;
-use crate::screen::Screen;
 use crate::settings::Settings;
+use crate::workplace::{self, GitWorktrees, SkillFolders};
+use crate::workshop;
 
 /// What a command sets about the runtime.
 #[derive(Clone, Debug, Default)]
@@ -58,35 +59,81 @@ pub(crate) fn read_store(settings: &Settings) -> StoreResult<ReadStore> {
     SqliteStore::open_read_only(&settings.home)
 }
 
+/// A runtime, and the servers that must live as long as it.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) runtime: Runtime,
+    pub(crate) servers: Option<Pool>,
+}
+
 /// Starts the runtime on the store of this home.
 pub(crate) async fn start(
     settings: &Settings,
-    screen: &Arc<Screen>,
     models: Arc<Directory>,
     wishes: Wishes,
-) -> Result<Runtime, Problem> {
+) -> Result<Started, Problem> {
     #[cfg(feature = "crash-points")]
     arm(settings)?;
     let clock = ProcessClock::start();
     let store = open_store(settings, &clock)?;
+    let mut tools = workshop::tools(settings)?;
+    let mut agents = agents(settings);
+    let mut runtime = runtime_settings(settings, wishes);
+    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+    let files = workplace::agent_files(settings, &agents, &names);
+    workplace::add_agents(&files, &mut agents, &mut runtime);
+    let servers = workshop::mcp_servers(settings, &files).await?;
+    tools.extend(servers.iter().flat_map(Pool::tools));
     let parts = Parts {
         store: Arc::new(store),
         models: models as Arc<dyn ModelDirectory>,
-        tools: standard_tools(ToolSettings {
-            exec: ExecSettings {
-                environment: settings.exec_environment.clone(),
-            },
-            sandbox: Arc::new(Unconfined),
-        }),
-        agents: agents(settings),
-        approver: Arc::new(TerminalApprover::new(settings, Arc::clone(screen))),
+        tools,
+        agents,
         clock: Arc::new(clock),
         sinks: vec![Arc::new(FileSink)],
+        worktrees: Arc::new(GitWorktrees::of(settings)),
+        skills: Arc::new(SkillFolders::of(settings)),
+        redactor: redactor(settings),
     };
-    Ok(Runtime::start(parts, runtime_settings(settings, wishes)).await?)
+    Ok(Started {
+        runtime: Runtime::start(parts, runtime).await?,
+        servers,
+    })
 }
 
-fn runtime_settings(settings: &Settings, wishes: Wishes) -> sortie_runtime::Settings {
+/// What must never be written down: keys that are configured, and those of the environment.
+fn redactor(settings: &Settings) -> Redactor {
+    let config = settings.configuration.config();
+    let providers = config.providers.values();
+    let configured = providers.flat_map(|provider| {
+        let headers = provider.headers.values();
+        provider.api_key.iter().chain(headers)
+    });
+    let servers = config.mcp_servers.values();
+    let servers = servers.flat_map(|server| server.env.values().chain(server.headers.values()));
+    let queries = config.providers.values().flat_map(|it| it.query.values());
+    let mut values: Vec<String> = configured
+        .chain(&config.web.search.api_key)
+        .chain(servers)
+        .chain(queries)
+        .map(|secret| secret.expose().to_owned())
+        .collect();
+    let secret = |name: &str| {
+        ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"]
+            .iter()
+            .any(|word| name.to_uppercase().contains(word))
+    };
+    let variables = settings.provider_variables.iter();
+    values.extend(
+        variables
+            .filter(|(name, _)| secret(name))
+            .map(|(_, value)| value.clone()),
+    );
+    Redactor::new(values)
+}
+
+/// What was configured, and what a command sets about it.
+pub(crate) fn runtime_settings(settings: &Settings, wishes: Wishes) -> sortie_runtime::Settings {
     let mut runtime = provider::runtime(settings);
     runtime.small_model = runtime.small_model.or(wishes.small_model);
     if let Some(max) = wishes.max_concurrent {

@@ -6,6 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Secret;
+use crate::authority::{
+    ApprovalsConfig, BudgetConfig, IsolationChoice, McpServerConfig, ModeChoice, PolicyConfig,
+    SandboxConfig, WebConfig,
+};
 
 /// The configuration of Sortie: `sortie.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -46,6 +50,18 @@ pub struct Config {
     pub models: BTreeMap<String, ModelConfig>,
     /// Settings of single agents, by name.
     pub agents: BTreeMap<String, AgentConfig>,
+    /// Who may do what.
+    pub policy: PolicyConfig,
+    /// What shell commands are started in.
+    pub sandbox: SandboxConfig,
+    /// How people are asked.
+    pub approvals: ApprovalsConfig,
+    /// What a run of the main agent and everything below it may spend.
+    pub budget: BudgetConfig,
+    /// What agents reach on the web.
+    pub web: WebConfig,
+    /// MCP servers, by name.
+    pub mcp_servers: BTreeMap<String, McpServerConfig>,
 }
 
 /// A language that Sortie speaks.
@@ -124,6 +140,8 @@ pub struct SubagentsConfig {
     pub tools: SubagentToolsConfig,
     /// Their skills.
     pub skills: SubagentSkillsConfig,
+    /// What one of them and everything below it may spend, where nobody says otherwise.
+    pub budget: BudgetConfig,
 }
 
 impl Default for SubagentsConfig {
@@ -141,6 +159,7 @@ impl Default for SubagentsConfig {
             timeout_seconds: 30 * 60,
             tools: SubagentToolsConfig::default(),
             skills: SubagentSkillsConfig::default(),
+            budget: BudgetConfig::default(),
         }
     }
 }
@@ -382,6 +401,24 @@ pub struct AgentConfig {
     pub timeout_seconds: Option<u64>,
     /// Its tools.
     pub tools: AgentToolsConfig,
+    /// What its subagents may do, instead of what it may do itself: for narrow controllers of more
+    /// capable agents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delegate_ceiling: Option<Vec<String>>,
+    /// What it and everything below it may spend.
+    pub budget: BudgetConfig,
+    /// When people are asked, if less is allowed than to whoever started it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ModeChoice>,
+    /// Where it works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<IsolationChoice>,
+    /// Whether its commands may reach the network.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<bool>,
+    /// The skills it may load; `*` matches any run of characters. Unset: all it would have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<String>>,
 }
 
 /// The tools of one agent.
@@ -394,4 +431,10 @@ pub struct AgentToolsConfig {
     /// Never these, besides those its definition denies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deny: Option<Vec<String>>,
+    /// A person is asked about these calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Vec<String>>,
+    /// Nobody is asked about these calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approve: Option<Vec<String>>,
 }

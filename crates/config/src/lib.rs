@@ -10,6 +10,7 @@
 //!    warnings never quote text that they did not understand.
 //! 3. Nothing here reads the environment, the clock or the network: [`Sources`] are values.
 
+mod authority;
 mod case;
 mod check;
 mod config;
@@ -31,6 +32,7 @@ mod shape;
 mod show;
 mod trust;
 
+pub use authority::*;
 pub use config::*;
 pub use edit::{EditError, set, unset};
 pub use file::{MAX_FILE_BYTES, PROJECT_FILE, find_project_file, project_folder};

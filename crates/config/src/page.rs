@@ -36,7 +36,8 @@ fn description_of(key: &str) -> String {
         };
         description = at["description"].as_str().unwrap_or(description);
     }
-    description.to_owned()
+    // A row is one line.
+    description.replace('\n', " ")
 }
 
 fn values_of(leaf: &Leaf) -> String {

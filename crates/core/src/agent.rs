@@ -56,4 +56,8 @@ pub enum AgentSource {
     BuiltIn,
     /// From the program that embeds the library.
     Embedder,
+    /// From a file under the user's home directory.
+    User,
+    /// From a file of the project.
+    Project,
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, EdgeMode, Outcome, RunId, SinkAddress, Usage};
+use crate::{
+    CallId, Changes, EdgeMode, Outcome, Question, Reply, RequestId, RunId, SinkAddress, Usage,
+};
 
 /// A finished child's result on its way to whoever asked for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +29,9 @@ pub struct Announcement {
     pub elapsed_ms: u64,
     /// What it used.
     pub usage: Usage,
+    /// What it changed in a worktree of its own, to be applied or not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Changes>,
 }
 
 /// Something waiting in a run's inbox.
@@ -41,6 +46,26 @@ pub enum InboxItem {
         from: Sender,
         /// What.
         text: String,
+    },
+    /// Somebody has said something about a call that waits.
+    Reply {
+        /// The request.
+        request: RequestId,
+        /// The call.
+        call: CallId,
+        /// What was said.
+        reply: Reply,
+    },
+    /// A child asks something.
+    Question {
+        /// The request.
+        request: RequestId,
+        /// The child.
+        child: RunId,
+        /// Its label.
+        label: String,
+        /// What it asks.
+        question: Question,
     },
 }
 

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    BlobId, Block, CallId, ChildRef, Epoch, Fault, InboxItem, Outcome, Priority, ResultStatus,
-    RunId, RunSpec, Seq, Timestamp, Todo, ToolResult, Usage,
+    Balance, BlobId, Block, BudgetKind, CallId, Changes, ChildRef, Epoch, Fault, InboxItem,
+    Outcome, Priority, Request, ResultStatus, Ruling, RunId, RunSpec, Seq, Timestamp, Todo,
+    ToolResult, Usage, Worktree,
 };
 
 /// The version written with every journal row. Readers accept all versions up to this one.
@@ -86,6 +87,16 @@ pub enum Event {
         call: CallId,
         /// What the tool wants to remember to tell, after a crash, whether it happened.
         fingerprint: Value,
+        /// Why it may run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ruling: Option<Ruling>,
+    },
+    /// A call waits until somebody has said something about it.
+    Asked {
+        /// The call.
+        call: CallId,
+        /// What is asked.
+        request: Box<Request>,
     },
     /// A call waits for children; their announcements will answer it.
     Delegated {
@@ -93,6 +104,9 @@ pub enum Event {
         call: CallId,
         /// Whom it waits for.
         wait: ChildWait,
+        /// Why it may run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ruling: Option<Ruling>,
     },
     /// A call was answered.
     ToolFinished {
@@ -106,6 +120,36 @@ pub enum Event {
         /// The todo list, if the call wrote it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         todos: Option<Vec<Todo>>,
+        /// Why it might run, or might not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ruling: Option<Ruling>,
+        /// What its commands ran in.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sandbox: Option<Value>,
+    },
+    /// Most of a budget is spent; the model is told.
+    BudgetLow {
+        /// How much of what.
+        balances: Vec<Balance>,
+    },
+    /// What comes next would cost more than is left.
+    BudgetSpent {
+        /// Of what.
+        kind: BudgetKind,
+        /// The limit.
+        limit: u64,
+        /// What is left of it.
+        left: u64,
+    },
+    /// A worktree was made for the run.
+    Isolated {
+        /// The worktree.
+        worktree: Worktree,
+    },
+    /// The worktree is gone; what was changed in it is kept.
+    Collected {
+        /// What was changed, if anything was.
+        changes: Option<Changes>,
     },
     /// The run ended. Always the last.
     Finished {
@@ -188,8 +232,13 @@ impl Event {
             Self::ModelFailed { .. } => "model_failed",
             Self::Compacted { .. } => "compacted",
             Self::Intended { .. } => "intended",
+            Self::Asked { .. } => "asked",
             Self::Delegated { .. } => "delegated",
             Self::ToolFinished { .. } => "tool_finished",
+            Self::BudgetLow { .. } => "budget_low",
+            Self::BudgetSpent { .. } => "budget_spent",
+            Self::Isolated { .. } => "isolated",
+            Self::Collected { .. } => "collected",
             Self::Finished { .. } => "finished",
         }
     }

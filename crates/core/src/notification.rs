@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Delivery, RunId, Seq, SessionKey, Timestamp};
+use crate::{Balance, Delivery, OpenRequest, RequestId, RunId, Seq, SessionKey, Timestamp};
 
 /// Something happened to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -83,6 +83,21 @@ pub enum NotificationKind {
         chars_before: u64,
         /// Characters of the history after.
         chars_after: u64,
+    },
+    /// It waits for somebody's word.
+    Asked {
+        /// What it asks, and who it is.
+        request: Box<OpenRequest>,
+    },
+    /// Somebody has said something about what it asked, or nobody did in time.
+    Replied {
+        /// The request.
+        request: RequestId,
+    },
+    /// Most of its budget is spent.
+    BudgetLow {
+        /// How much of what.
+        balances: Vec<Balance>,
     },
     /// It said something that is not its final word: it goes on when its children report.
     Said {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, RunId, Seq, SessionKey, Status,
-    Timestamp, Usage, WaitingOn,
+    Balance, Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, RunId, Seq, SessionKey,
+    Status, Timestamp, Usage, WaitingOn,
 };
 
 /// The parts of a record that change while the run runs. Computed by the fold, stored as it is.
@@ -91,6 +91,8 @@ pub struct RunRecord {
     pub crashes: u32,
     /// Whether somebody wants it stopped.
     pub cancel_requested: bool,
+    /// What is left of the accounts it draws from; nothing where nothing is limited.
+    pub budget: Vec<Balance>,
 }
 
 impl RunRecord {
@@ -174,6 +176,9 @@ pub struct TaskJson {
     pub verdict: Option<serde_json::Value>,
     /// Its place in the queue, from 1.
     pub queue_position: Option<u32>,
+    /// What is left of the accounts it draws from; nothing where nothing is limited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub budget: Vec<Balance>,
 }
 
 impl From<&RunRecord> for TaskJson {
@@ -207,6 +212,7 @@ impl From<&RunRecord> for TaskJson {
             delivery: record.delivery,
             verdict: None,
             queue_position: record.queue_position,
+            budget: record.budget.clone(),
         }
     }
 }

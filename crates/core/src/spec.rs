@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AdmissionCaps, AgentDefinition, Announce, CallId, Cleanup, Lane, Lang, Priority, RunId, Seq,
-    SessionKey,
+    AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Isolation, Lane, Lang,
+    Policy, Priority, RunId, SandboxMode, Seq, SessionKey, SkillRef, Timestamp,
 };
 
 /// How many characters of the task become its label when none is given.
@@ -67,8 +67,27 @@ pub struct RunSpec {
     pub fork: Option<ForkPoint>,
     /// Places outside the store that want the result.
     pub report_to: Vec<SinkAddress>,
-    /// Whether calls that change something may run without asking a person.
-    pub approved: bool,
+    /// What it may do with them, and who says so.
+    #[serde(default)]
+    pub policy: Policy,
+    /// The hash of `policy`, by which audits and people name it.
+    #[serde(default)]
+    pub policy_hash: String,
+    /// The skills it may load.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<SkillRef>,
+    /// What its shell commands are started in.
+    #[serde(default)]
+    pub confinement: Confinement,
+    /// Where it works.
+    #[serde(default = "no_isolation")]
+    pub isolation: Isolation,
+    /// The run whose account it draws from; itself if it has a budget of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<RunId>,
+    /// The moment at which the whole tree has to be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_after: Option<Timestamp>,
     /// How deep and how large its tree may be: the same for all its runs, and after every restart.
     pub caps: AdmissionCaps,
 }
@@ -78,6 +97,29 @@ impl RunSpec {
     pub fn child_session(&self, run: RunId) -> SessionKey {
         SessionKey::of_child(run, &self.task)
     }
+}
+
+/// What shell commands of a run are started in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    /// Whether there is a sandbox.
+    pub sandbox: SandboxMode,
+    /// Whether commands may reach the network.
+    pub network: bool,
+}
+
+impl Default for Confinement {
+    /// The strictest.
+    fn default() -> Self {
+        Self {
+            sandbox: SandboxMode::Required,
+            network: false,
+        }
+    }
+}
+
+const fn no_isolation() -> Isolation {
+    Isolation::None
 }
 
 /// How freely a model chooses its words, and how many. `None` is the provider's own default.
@@ -141,36 +183,8 @@ pub struct Limits {
     pub timeout_ms: Option<u64>,
     /// How long one shell command may take.
     pub exec_timeout_ms: u64,
-    /// Tokens and calls.
+    /// What it and all below it may spend.
     pub budget: Budget,
-}
-
-/// An account of a run. `None` is unlimited.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Budget {
-    /// Tokens in both directions.
-    pub tokens: Option<u64>,
-    /// Tool calls.
-    pub tool_calls: Option<u64>,
-}
-
-impl Budget {
-    /// What is left of this account inside that of a parent: never more than the parent has.
-    #[must_use]
-    pub fn within(self, parent: Self) -> Self {
-        Self {
-            tokens: tighter(self.tokens, parent.tokens),
-            tool_calls: tighter(self.tool_calls, parent.tool_calls),
-        }
-    }
-}
-
-fn tighter(own: Option<u64>, parent: Option<u64>) -> Option<u64> {
-    match (own, parent) {
-        (Some(own), Some(parent)) => Some(own.min(parent)),
-        (Some(limit), None) | (None, Some(limit)) => Some(limit),
-        (None, None) => None,
-    }
 }
 
 /// A place outside the store that wants a result, for example `file:/tmp/results.jsonl`.
@@ -207,8 +221,12 @@ pub struct SpawnRequest {
     pub announce: Option<Announce>,
     /// How urgent.
     pub priority: Option<Priority>,
-    /// Tokens and calls.
+    /// What it and all below it may spend.
     pub budget: Budget,
+    /// Where it works.
+    pub isolation: Option<Isolation>,
+    /// Skills to narrow the child to.
+    pub skills: SkillNarrowing,
     /// A finished run to go on from.
     pub resume: Option<String>,
     /// The JSON schema that the result has to fit.
@@ -231,6 +249,8 @@ impl SpawnRequest {
             announce: None,
             priority: None,
             budget: Budget::default(),
+            isolation: None,
+            skills: SkillNarrowing::default(),
             resume: None,
             result_schema: None,
         }
@@ -240,6 +260,22 @@ impl SpawnRequest {
 /// A caller's wish about a child's tools. It can only narrow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolNarrowing {
+    /// Only these, if given; an empty list means none.
+    pub allow: Option<Vec<String>>,
+    /// Not these.
+    pub deny: Vec<String>,
+    /// Whether the child starts from its parent's tools; `None` is as configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherit: Option<bool>,
+}
+
+/// A caller's wish about a child's skills. It can only narrow, but for folders of the workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkillNarrowing {
+    /// Whether the child has its parent's skills; `None` is as configured.
+    pub inherit: Option<bool>,
+    /// More folders with skills, beneath the workspace.
+    pub extra_dirs: Vec<String>,
     /// Only these, if given; an empty list means none.
     pub allow: Option<Vec<String>>,
     /// Not these.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use sortie_core::{Fault, Model, ModelDirectory, ModelError};
+use sortie_core::{Fault, Model, ModelDirectory, ModelError, Terms};
 
 use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
@@ -81,6 +81,8 @@ pub struct KnownModel {
     pub tools: ToolSetting,
     /// What it costs.
     pub price: Option<Price>,
+    /// The most tokens of an answer where nobody asks for fewer.
+    pub max_output: Option<u64>,
 }
 
 /// All models of this build, by name: `vendor/model`, `offline`, `script:FILE`, `replay:FOLDER`.
@@ -139,6 +141,7 @@ impl Directory {
         Some(KnownModel {
             context_window: facts.context_window,
             images: facts.dialect.shows_images(),
+            max_output: facts.dialect.default_max_tokens,
             tools: facts.tools,
             price: self.price((provider, model), facts.free),
         })
@@ -335,6 +338,23 @@ impl ModelDirectory for Directory {
             }
         };
         self.recorded(model)
+    }
+
+    fn terms(&self, name: &str) -> Terms {
+        let (price, max_output) = if name == OFFLINE_MODEL || name.starts_with(REPLAY_PREFIX) {
+            (Some(Price::FREE), None)
+        } else if let Some(path) = name.strip_prefix(SCRIPT_PREFIX) {
+            let script = self.script(path).ok();
+            (script.and_then(|script| script.price()), None)
+        } else {
+            let known = self.known(name);
+            let price = known.as_ref().and_then(|known| known.price);
+            (price, known.and_then(|known| known.max_output))
+        };
+        Terms {
+            price: price.map(|price| price.dearest()),
+            max_output,
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::OnceLock;
 
 use serde::Deserialize;
-use sortie_core::Usage;
+use sortie_core::{TokenPrice, Usage};
 
 use crate::text::wildcard;
 
@@ -36,6 +36,18 @@ impl Price {
         cache_read: None,
         cache_write: None,
     };
+
+    /// The most that tokens cost, whether they come from a cache, go to one, or neither.
+    pub(crate) fn dearest(&self) -> TokenPrice {
+        let input = [self.cache_read, self.cache_write]
+            .into_iter()
+            .flatten()
+            .fold(self.input, f64::max);
+        TokenPrice {
+            input,
+            output: self.output,
+        }
+    }
 
     /// What an answer cost; unknown if its tokens are.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {

@@ -1,61 +1,55 @@
 //! Pure decisions about authority: may this run spawn, with which tools, and may it make this call.
 //!
-//! One function decides for parents and children alike, at admission ([`grant`]) and again at
-//! dispatch ([`decide_call`]). Each layer can only narrow; deny wins in any order; an empty list
-//! means none; what cannot be understood is refused.
+//! [`admit`] makes the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`] about
+//! the files and servers that they really use. A policy is a list of layers, each of which can only
+//! narrow; a child's begins with its parent's. Deny wins in any order, an empty list means none,
+//! and what cannot be understood is refused.
 
-mod call;
+mod admit;
+mod at_use;
+mod command;
+mod compiled;
+mod decide;
+mod explain;
+mod hash;
+mod host;
+mod list;
+mod object;
 mod pattern;
-mod spawn;
+mod place;
+mod rule;
+mod suggest;
+mod tool;
 
-pub use call::{CallQuestion, Decision, decide_call};
+use std::path::Path;
+
+use serde_json::Value;
+
+pub use admit::{
+    Admission, Admitted, AgentRules, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent,
+    SubagentRules, admit,
+};
+pub use at_use::AtUse;
+pub use compiled::{Compiled, MAX_RULES};
+pub use explain::{Explanation, LayerView, Opinion, View};
+pub use hash::hash;
 pub use pattern::matches;
-pub use spawn::{DENIED_TO_CHILDREN, DefaultDeny, Denial, GrantQuestion, grant};
+pub use rule::{MAX_RULE_CHARS, Rule, RuleError};
+pub use suggest::suggest;
+pub use tool::ToolFacts;
 
-use sortie_core::Touches;
-
-/// What policy needs to know about a registered tool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolFacts {
-    /// Its name.
-    pub name: String,
-    /// Its other names; a rule about any of them is a rule about the tool.
-    pub spellings: Vec<String>,
-    /// What it touches.
-    pub touches: Touches,
-}
-
-impl ToolFacts {
-    /// Whether a rule's pattern speaks about this tool, under any of its names.
-    pub fn is_meant_by(&self, pattern: &str) -> bool {
-        matches(pattern, &self.name) || self.spellings.iter().any(|name| matches(pattern, name))
-    }
-}
-
-/// The layer that decided, named in every refusal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layer {
-    /// What the parent itself may use.
-    Parent,
-    /// The agent's own definition.
-    Agent,
-    /// What no child gets unless an operator says so.
-    Subagent,
-    /// What the spawn call asked for.
-    Spawn,
-    /// What was granted at admission.
-    Grant,
-}
-
-impl Layer {
-    /// The word people read.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Parent => "parent",
-            Self::Agent => "agent",
-            Self::Subagent => "subagent",
-            Self::Spawn => "spawn",
-            Self::Grant => "grant",
-        }
-    }
+/// One call that is decided about.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'a> {
+    /// The tool.
+    pub tool: &'a ToolFacts,
+    /// The names of the tools that the run was given at admission.
+    pub granted: &'a [String],
+    /// The arguments, under the names that the tool itself gives them.
+    pub arguments: &'a Value,
+    /// The folder that relative paths are relative to.
+    pub workspace: &'a Path,
+    /// Whether commands really run in a sandbox of the operating system, which makes those of
+    /// read-only runs unable to change anything.
+    pub sandboxed: bool,
 }

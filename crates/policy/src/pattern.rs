@@ -5,12 +5,42 @@
 /// Tool names are compared without regard to case, so that a deny list cannot be slipped past by
 /// writing `Exec`.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    let pattern = pattern.to_lowercase();
-    let name = name.to_lowercase();
+    NamePattern::new(pattern).fits(&name.to_lowercase())
+}
+
+/// A pattern for names that is read once and asked often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamePattern {
+    lower: String,
+    starred: bool,
+}
+
+impl NamePattern {
+    pub(crate) fn new(pattern: &str) -> Self {
+        Self {
+            lower: pattern.to_lowercase(),
+            starred: pattern.contains('*'),
+        }
+    }
+
+    /// Whether a name, in lower case, fits.
+    pub(crate) fn fits(&self, name: &str) -> bool {
+        if self.starred {
+            fits_stars(&self.lower, name)
+        } else {
+            self.lower == name
+        }
+    }
+
+    /// The one name it stands for, in lower case.
+    pub(crate) fn only(&self) -> Option<&str> {
+        (!self.starred).then_some(self.lower.as_str())
+    }
+}
+
+fn fits_stars(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
-    let Some(head) = parts.next() else {
-        return false;
-    };
+    let head = parts.next().unwrap_or_default();
     let Some(mut rest) = name.strip_prefix(head) else {
         return false;
     };
@@ -23,10 +53,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
             }
         }
     }
-    match tail {
-        None => rest.is_empty(),
-        Some(tail) => rest.ends_with(tail),
-    }
+    tail.is_some_and(|tail| rest.ends_with(tail))
 }
 
 #[cfg(test)]

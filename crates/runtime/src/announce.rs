@@ -82,7 +82,7 @@ async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
         .await
     {
         Ok(()) => Settlement::Delivered,
-        Err(error) if entry.attempts + 1 >= shared.settings.max_delivery_attempts => {
+        Err(error) if entry.attempts + 1 >= shared.planner.settings.max_delivery_attempts => {
             Settlement::Blocked {
                 error: chain(&error),
             }

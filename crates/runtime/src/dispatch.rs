@@ -1,24 +1,31 @@
 //! One tool call, from the model's words to the one result it gets.
 
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use sortie_agent::{CallStatus, OpenCall, bound_result};
 use sortie_core::{
-    Approval, Arguments, Ask, Blob, BlobId, BlobReader, EffectId, Event, Fence, ImageRef,
-    Reconciled, Recovery, ResultStatus, RunSpec, Tool, ToolAnswer, ToolCall, ToolContext,
-    ToolOutcome, ToolReply, ToolResult, Touches,
+    Addressee, ApprovalRequest, ApprovedBy, Arguments, AuditEntry, AuditStage, Blob, BlobId,
+    BlobReader, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, Question, Reconciled,
+    Recovery, Reply, Request, RequestKind, ResultStatus, Ruling, RunSpec, Timestamp, Tool,
+    ToolAnswer, ToolCall, ToolContext, ToolOutcome, ToolReply, ToolResult, Touches, Worktree,
 };
-use sortie_policy::{CallQuestion, Decision, DefaultDeny, decide_call};
-use sortie_text::{cut_middle, text};
+use sortie_policy::{AtUse, ToolFacts};
+use sortie_text::{cut_middle, t, text};
 
+use crate::audit::{self, Auditor};
+use crate::authority::{self, Authority};
+use crate::inquiry;
 use crate::past;
 use crate::runtime::Shared;
 use crate::spawner::RunSpawner;
 
 /// How much a model reads about a call that did not run: it may quote what the model wrote.
 const MAX_REFUSAL_CHARS: usize = 4_000;
+/// How much of what would happen a person is shown.
+const MAX_PREVIEW_CHARS: usize = 8_000;
 /// The tool that looks at what the calls before it in the same answer did.
 const MANAGING_TOOL: &str = "subagents";
 
@@ -28,25 +35,42 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) spec: &'a RunSpec,
     pub(crate) fence: Fence,
+    pub(crate) authority: &'a Authority,
+    pub(crate) worktree: Option<&'a Worktree>,
+    /// When everything that the run starts has to be done.
+    pub(crate) not_after: Option<Timestamp>,
 }
 
 /// What is to be done about a call, before anything has run.
 pub(crate) enum Prepared<'a> {
     /// It already has its answer: it could not be understood, or was refused.
     Answered(Finished),
+    /// Somebody has to say yes first.
+    Asks(Ready<'a>),
     /// It may run beside others, any number of times.
     Free(Ready<'a>),
     /// It runs alone, after its intent is durable.
     Guarded(Ready<'a>),
 }
 
-/// A call that may run.
+/// A call that may run, or will once somebody has said yes.
 pub(crate) struct Ready<'a> {
     pub(crate) call: &'a ToolCall,
     pub(crate) tool: &'a dyn Tool,
-    pub(crate) arguments: Value,
+    facts: &'a ToolFacts,
+    arguments: Value,
     status: &'a CallStatus,
-    needs_approval: bool,
+    ruling: Ruling,
+}
+
+/// What came of asking.
+pub(crate) enum Asked<'a> {
+    /// It has its answer: there is nobody to ask.
+    Answered(Finished),
+    /// The question is out; the run waits.
+    Waits(Finished),
+    /// It was allowed for the whole session before.
+    Allowed(Prepared<'a>),
 }
 
 /// The facts that end or suspend a call.
@@ -54,21 +78,19 @@ pub(crate) struct Ready<'a> {
 pub(crate) struct Finished {
     pub(crate) event: Event,
     pub(crate) blobs: Vec<Blob>,
+    pub(crate) audit: Vec<AuditEntry>,
 }
 
 /// What recovery found out about a guarded call.
 pub(crate) enum Settled {
     /// It has its answer.
     Answered(Finished),
-    /// It has to run; this is what to remember first.
-    Run {
-        /// The intent to journal.
-        intent: Event,
-    },
+    /// It has to run; this is what to write down first.
+    Run(Finished),
 }
 
 impl<'a> Dispatch<'a> {
-    /// Understands a call, checks its arguments, and asks policy.
+    /// Understands a call, asks policy, checks its arguments, and hears what persons said about it.
     pub(crate) fn prepare(self, open: &'a OpenCall) -> Prepared<'a> {
         let call = &open.call;
         let lang = self.spec.lang;
@@ -76,41 +98,35 @@ impl<'a> Dispatch<'a> {
             Arguments::Json(value) => value,
             Arguments::Malformed { raw: _, error } => {
                 let words = text(lang, "call-malformed", &[("error", error.as_str().into())]);
-                return not_run(call, ResultStatus::Error, &words);
+                return Prepared::Answered(self.not_understood(call, &words));
             }
         };
-        let Some(found) = self.shared.toolbox.find(&call.name, arguments) else {
+        let Some(found) = self.shared.planner.toolbox.find(&call.name, arguments) else {
             let known = self.spec.tools.join(", ");
             let words = text(
                 lang,
                 "call-unknown-tool",
                 &[("name", call.name.as_str().into()), ("known", known.into())],
             );
-            return not_run(call, ResultStatus::Error, &words);
+            return Prepared::Answered(self.not_understood(call, &words));
         };
-        let decision = decide_call(&CallQuestion {
-            tool: found.facts,
-            granted: &self.spec.tools,
-            default_deny: self.default_deny(),
-            read_only: self.spec.agent.read_only,
-            approved: self.spec.approved,
-        });
-        if let Decision::Deny(layer) = decision {
-            let words = text(
-                lang,
-                "call-denied",
-                &[
-                    ("tool", call.name.as_str().into()),
-                    ("layer", layer.as_str().into()),
-                    ("known", self.spec.tools.join(", ").into()),
-                ],
-            );
-            return not_run(call, ResultStatus::Denied, &words);
+        let mut ready = Ready {
+            call,
+            tool: found.tool.as_ref(),
+            facts: found.facts,
+            ruling: self.authority.rule(found.facts, &found.arguments),
+            arguments: found.arguments,
+            status: &open.status,
+        };
+        if ready.ruling.decision == Decision::Deny {
+            let words = self.denied(&ready);
+            return Prepared::Answered(self.refused(&ready, ResultStatus::Denied, &words));
         }
         let problems = self
             .shared
+            .planner
             .toolbox
-            .problems(&found.facts.name, &found.arguments);
+            .problems(&ready.facts.name, &ready.arguments);
         if !problems.is_empty() {
             let words = text(
                 lang,
@@ -120,20 +136,67 @@ impl<'a> Dispatch<'a> {
                     ("errors", problems.join("; ").into()),
                 ],
             );
-            return not_run(call, ResultStatus::Error, &words);
+            return Prepared::Answered(self.refused(&ready, ResultStatus::Error, &words));
         }
-        let ready = Ready {
-            call,
-            tool: found.tool.as_ref(),
-            arguments: found.arguments,
-            status: &open.status,
-            needs_approval: decision == Decision::Ask,
-        };
-        match (ready.tool.recovery(), ready.tool.touches()) {
-            (Recovery::Repeatable, Touches::Nothing | Touches::Runs) => Prepared::Free(ready),
-            (Recovery::Repeatable, Touches::Files | Touches::Processes)
-            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Prepared::Guarded(ready),
+        if let CallStatus::Replied { request, reply } = ready.status {
+            match approved_by(request, reply) {
+                Some(approved) => ready.ruling.approved = Some(approved),
+                None => {
+                    let (status, words) = inquiry::words(lang, &call.name, request, reply);
+                    return Prepared::Answered(self.refused(&ready, status, &words));
+                }
+            }
         }
+        if ready.ruling.decision == Decision::Ask
+            && ready.ruling.approved.is_none()
+            && !ready.had_begun()
+        {
+            return Prepared::Asks(ready);
+        }
+        ready.sorted()
+    }
+
+    /// Asks whoever may allow a call: what was allowed for the session before, then a person.
+    pub(crate) async fn ask(self, mut ready: Ready<'a>) -> Asked<'a> {
+        if let Some(rule) = self.allowed_before(&ready).await {
+            ready.ruling.approved = Some(ApprovedBy::Grant { rule });
+            return Asked::Allowed(ready.sorted());
+        }
+        if !self.shared.planner.settings.approvals.wait {
+            ready.ruling.decision = Decision::Deny;
+            let words = t!(
+                self.spec.lang,
+                "refused-no-person",
+                tool = ready.call.name.as_str()
+            );
+            return Asked::Answered(self.refused(&ready, ResultStatus::Denied, &words));
+        }
+        let effect = EffectId::new(self.fence.run, &ready.call.id);
+        let preview = self.preview(&ready, &effect).await;
+        let redactor = &self.shared.redactor;
+        let request = inquiry::approval(
+            &effect,
+            ApprovalRequest {
+                tool: ready.facts.name.clone(),
+                arguments: redactor.clean_json(&ready.arguments),
+                preview,
+                layer: ready.ruling.layer,
+                rule: ready.ruling.rule.clone(),
+                reason: authority::words(&ready.ruling),
+                // What is dangerous once is dangerous every time, and what a rule wants to be asked
+                // about is asked about every time.
+                lasting: if ready.ruling.layer == Layer::Danger || ready.ruling.rule.is_some() {
+                    Vec::new()
+                } else {
+                    self.authority.suggest(ready.facts, &ready.arguments)
+                },
+            },
+            inquiry::expiry(
+                self.shared.clock.now(),
+                self.shared.planner.settings.approvals.expiry,
+            ),
+        );
+        Asked::Waits(self.asked(&ready, request))
     }
 
     /// Runs a call that may run beside others.
@@ -141,7 +204,7 @@ impl<'a> Dispatch<'a> {
         self.run(&ready).await
     }
 
-    /// Finds out what a guarded call needs: approval, recovery, or just its intent.
+    /// Finds out what a guarded call needs: recovery, or just its intent.
     pub(crate) async fn settle(self, ready: &Ready<'a>) -> Settled {
         if let CallStatus::Interrupted { fingerprint } | CallStatus::Intended { fingerprint } =
             ready.status
@@ -149,110 +212,125 @@ impl<'a> Dispatch<'a> {
         {
             return Settled::Answered(answered);
         }
-        if ready.needs_approval
-            && let Some(refused) = self.ask(ready).await
-        {
-            return Settled::Answered(refused);
-        }
         let fingerprint = match ready.tool.recovery() {
             Recovery::Reconcilable(reconcile) => {
                 let effect = EffectId::new(self.fence.run, &ready.call.id);
-                let spawner = self.spawner(ready.call);
-                let blobs = self.blobs();
-                let context = self.context(ready.call, &effect, &spawner, &blobs);
+                let around = self.around(ready);
+                let context = self.context(ready.call, &effect, &around);
                 reconcile.fingerprint(&context, &ready.arguments).await
             }
             Recovery::Repeatable | Recovery::Once(_) => Value::Null,
         };
-        Settled::Run {
-            intent: Event::Intended {
+        Settled::Run(Finished {
+            event: Event::Intended {
                 call: ready.call.id.clone(),
                 fingerprint,
+                ruling: Some(ready.ruling.clone()),
             },
-        }
+            blobs: Vec::new(),
+            audit: vec![self.audited(ready, AuditStage::Begun)],
+        })
     }
 
     /// Runs a call, and makes the fact of it.
     pub(crate) async fn run(self, ready: &Ready<'a>) -> Finished {
         let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let spawner = self.spawner(ready.call);
-        let blobs = self.blobs();
-        let context = self.context(ready.call, &effect, &spawner, &blobs);
+        let around = self.around(ready);
+        let context = self.context(ready.call, &effect, &around);
         let started = self.shared.clock.now();
         let reply = ready.tool.run(&context, ready.arguments.clone()).await;
         let elapsed_ms = self.shared.clock.now().ms_since(started);
-        self.finished(ready.call, reply, elapsed_ms)
+        self.finished(ready, reply, elapsed_ms)
     }
 
     /// What a crash left of a call; `None` if it may run now.
     async fn recover(self, ready: &Ready<'a>, fingerprint: &Value) -> Option<Finished> {
+        let effect = EffectId::new(self.fence.run, &ready.call.id);
+        let around = self.around(ready);
+        let context = self.context(ready.call, &effect, &around);
         match ready.tool.recovery() {
             Recovery::Repeatable => None,
-            Recovery::Once(None) => Some(self.unknown(ready.call)),
+            Recovery::Once(None) => Some(self.unknown(ready)),
             Recovery::Once(Some(remains)) => {
-                let effect = EffectId::new(self.fence.run, &ready.call.id);
-                let spawner = self.spawner(ready.call);
-                let blobs = self.blobs();
-                let context = self.context(ready.call, &effect, &spawner, &blobs);
                 // Before the model looks: what still runs could do it behind its back.
                 let ended = remains.stop(&context).await;
                 tracing::info!(%effect, ended, "ended what a call of a dead process had left running");
-                Some(self.unknown(ready.call))
+                Some(self.unknown(ready))
             }
             Recovery::Reconcilable(reconcile) => {
-                let effect = EffectId::new(self.fence.run, &ready.call.id);
-                let spawner = self.spawner(ready.call);
-                let blobs = self.blobs();
-                let context = self.context(ready.call, &effect, &spawner, &blobs);
                 match reconcile
                     .reconcile(&context, &ready.arguments, fingerprint)
                     .await
                 {
                     Reconciled::Happened(answer) => {
-                        Some(self.finished(ready.call, Ok(answer.into()), 0))
+                        Some(self.finished(ready, Ok(answer.into()), 0))
                     }
                     Reconciled::NotYet => None,
-                    Reconciled::Unknown => Some(self.unknown(ready.call)),
+                    Reconciled::Unknown => Some(self.unknown(ready)),
                 }
             }
         }
     }
 
-    async fn ask(self, ready: &Ready<'a>) -> Option<Finished> {
-        let approval = self
-            .shared
-            .approver
-            .approve(&Ask {
-                run: self.fence.run,
-                agent: self.spec.agent.name.clone(),
-                label: self.spec.label.clone(),
-                tool: ready.call.name.clone(),
-                arguments: ready.arguments.clone(),
-            })
-            .await;
-        match approval {
-            Approval::Granted => None,
-            Approval::Refused(words) => {
-                Some(Finished::not_run(ready.call, ResultStatus::Denied, &words))
+    /// The rule by which a person has allowed a call for the whole session.
+    async fn allowed_before(self, ready: &Ready<'a>) -> Option<String> {
+        let grants = match self.shared.store.grants(&self.spec.session).await {
+            Ok(grants) => grants,
+            Err(error) => {
+                // Without them a person is asked once more, which does no harm.
+                self.shared.store_failed("reading grants", &error);
+                return None;
             }
+        };
+        if grants.is_empty() {
+            return None;
         }
+        let rules: Vec<String> = grants.into_iter().map(|grant| grant.rule).collect();
+        let ruling =
+            Authority::of(self.spec, self.workspace(), &rules).rule(ready.facts, &ready.arguments);
+        (ruling.decision == Decision::Allow && ruling.layer == Layer::Session)
+            .then(|| ruling.rule.unwrap_or_default())
     }
 
-    fn finished(self, call: &ToolCall, reply: ToolReply, elapsed_ms: u64) -> Finished {
+    async fn preview(self, ready: &Ready<'a>, effect: &EffectId) -> Option<String> {
+        let around = self.around(ready);
+        let context = self.context(ready.call, effect, &around);
+        let preview = ready.tool.preview(&context, &ready.arguments).await?;
+        let clean = self.shared.redactor.clean(&preview).into_owned();
+        Some(cut_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
+    }
+
+    fn finished(self, ready: &Ready<'a>, reply: ToolReply, elapsed_ms: u64) -> Finished {
         let (status, answer) = match reply {
             Ok(ToolOutcome::Waits(wait)) => {
                 return Finished {
                     event: Event::Delegated {
-                        call: call.id.clone(),
+                        call: ready.call.id.clone(),
                         wait,
+                        ruling: Some(ready.ruling.clone()),
                     },
                     blobs: Vec::new(),
+                    audit: vec![self.audited(ready, AuditStage::Waits)],
                 };
+            }
+            Ok(ToolOutcome::Asks { question, timeout }) => {
+                return self.inquires(ready, question, timeout);
             }
             Ok(ToolOutcome::Answer(answer)) => (ResultStatus::Ok, answer),
             Err(failure) => (ResultStatus::Error, ToolAnswer::text(failure.0)),
         };
-        let (words, whole) = bound_result(self.spec.lang, answer.text);
+        self.answered(ready, status, answer, elapsed_ms)
+    }
+
+    fn answered(
+        self,
+        ready: &Ready<'a>,
+        status: ResultStatus,
+        answer: ToolAnswer,
+        elapsed_ms: u64,
+    ) -> Finished {
+        let clean = self.shared.redactor.clean(&answer.text).into_owned();
+        let (words, whole) = bound_result(self.spec.lang, clean);
         let mut blobs: Vec<Blob> = whole.into_iter().map(blob_of).collect();
         let full = blobs.first().map(|blob| blob.id.clone());
         let mut images = Vec::with_capacity(answer.images.len());
@@ -264,57 +342,142 @@ impl<'a> Dispatch<'a> {
             });
             blobs.push(blob);
         }
+        let result = ToolResult {
+            call: ready.call.id.clone(),
+            provider_id: ready.call.provider_id.clone(),
+            text: words,
+            status,
+            full,
+            images,
+        };
+        let stage = audit::ended(&result, elapsed_ms, answer.sandbox.clone());
         Finished {
+            audit: vec![self.audited(ready, stage)],
             event: Event::ToolFinished {
-                result: ToolResult {
-                    call: call.id.clone(),
-                    provider_id: call.provider_id.clone(),
-                    text: words,
-                    status,
-                    full,
-                    images,
-                },
+                result,
                 elapsed_ms,
                 spawned: answer.spawned,
                 todos: answer.todos,
+                ruling: Some(ready.ruling.clone()),
+                sandbox: answer.sandbox,
             },
             blobs,
         }
     }
 
-    fn unknown(self, call: &ToolCall) -> Finished {
+    /// A question of the run's own; where nobody can answer, it has its answer at once.
+    fn inquires(self, ready: &Ready<'a>, question: Question, timeout: Duration) -> Finished {
+        let effect = EffectId::new(self.fence.run, &ready.call.id);
+        let expires_at = inquiry::expiry(self.shared.clock.now(), timeout);
+        let request = inquiry::question(&effect, self.spec, question, expires_at);
+        if let RequestKind::Question(question) = &request.kind
+            && question.to == Addressee::Person
+            && !self.shared.planner.settings.approvals.wait
+        {
+            let (status, words) = inquiry::unanswered(self.spec.lang, question);
+            return self.refused(ready, status, &words);
+        }
+        self.asked(ready, request)
+    }
+
+    fn asked(self, ready: &Ready<'a>, request: Request) -> Finished {
+        Finished {
+            event: Event::Asked {
+                call: ready.call.id.clone(),
+                request: Box::new(request),
+            },
+            blobs: Vec::new(),
+            audit: vec![self.audited(ready, AuditStage::Waits)],
+        }
+    }
+
+    fn unknown(self, ready: &Ready<'a>) -> Finished {
         let words = text(
             self.spec.lang,
             "call-interrupted",
-            &[("tool", call.name.as_str().into())],
+            &[("tool", ready.call.name.as_str().into())],
         );
-        Finished::not_run(call, ResultStatus::Interrupted, &words)
+        self.refused(ready, ResultStatus::Interrupted, &words)
     }
 
-    fn default_deny(self) -> DefaultDeny {
-        match self.spec.lane {
-            sortie_core::Lane::Main => DefaultDeny::Root,
-            sortie_core::Lane::Subagent if self.spec.depth == 0 => DefaultDeny::Leaf,
-            sortie_core::Lane::Subagent => {
-                DefaultDeny::at(self.spec.depth, self.spec.caps.max_depth)
-            }
+    fn denied(self, ready: &Ready<'a>) -> String {
+        text(
+            self.spec.lang,
+            "call-denied",
+            &[
+                ("tool", ready.call.name.as_str().into()),
+                ("layer", authority::words(&ready.ruling).into()),
+                ("known", self.spec.tools.join(", ").into()),
+            ],
+        )
+    }
+
+    /// The answer to a call that nothing ran for, though it was understood.
+    fn refused(self, ready: &Ready<'a>, status: ResultStatus, words: &str) -> Finished {
+        let words = cut_middle(words, MAX_REFUSAL_CHARS, "…").text;
+        self.answered(ready, status, ToolAnswer::text(words), 0)
+    }
+
+    /// The answer to a call that nobody could make sense of.
+    fn not_understood(self, call: &ToolCall, words: &str) -> Finished {
+        let result = ToolResult::not_run(
+            call,
+            ResultStatus::Error,
+            cut_middle(words, MAX_REFUSAL_CHARS, "…").text,
+        );
+        let stage = audit::ended(&result, 0, None);
+        Finished {
+            audit: vec![self.auditor().entry(call, &call.name, None, stage)],
+            event: Event::ToolFinished {
+                result,
+                elapsed_ms: 0,
+                spawned: None,
+                todos: None,
+                ruling: None,
+                sandbox: None,
+            },
+            blobs: Vec::new(),
         }
     }
 
-    const fn spawner(self, call: &'a ToolCall) -> RunSpawner<'a> {
-        RunSpawner {
-            shared: self.shared,
-            fence: self.fence,
+    fn audited(self, ready: &Ready<'a>, stage: AuditStage) -> AuditEntry {
+        self.auditor()
+            .entry(ready.call, &ready.facts.name, Some(&ready.ruling), stage)
+    }
+
+    fn auditor(self) -> Auditor<'a> {
+        Auditor {
+            run: self.fence.run,
             spec: self.spec,
-            call: &call.id,
+            redactor: &self.shared.redactor,
         }
     }
 
-    const fn blobs(self) -> RunBlobs<'a> {
-        RunBlobs {
-            shared: self.shared,
-            fence: self.fence,
-            spec: self.spec,
+    /// The folder that the run works in.
+    fn workspace(self) -> &'a Path {
+        self.worktree
+            .map_or(&self.spec.workspace, |worktree| &worktree.workspace)
+    }
+
+    fn around<'b>(self, ready: &'b Ready<'a>) -> Around<'b>
+    where
+        'a: 'b,
+    {
+        Around {
+            spawner: RunSpawner {
+                shared: self.shared,
+                fence: self.fence,
+                spec: self.spec,
+                call: &ready.call.id,
+                workspace: self.workspace(),
+                not_after: self.not_after,
+            },
+            blobs: RunBlobs {
+                shared: self.shared,
+                fence: self.fence,
+                spec: self.spec,
+            },
+            permits: self.authority.at_use(ready.facts, &ready.arguments),
         }
     }
 
@@ -322,8 +485,7 @@ impl<'a> Dispatch<'a> {
         self,
         call: &'b ToolCall,
         effect: &'b EffectId,
-        spawner: &'b RunSpawner<'a>,
-        blobs: &'b RunBlobs<'a>,
+        around: &'b Around<'b>,
     ) -> ToolContext<'b>
     where
         'a: 'b,
@@ -332,42 +494,72 @@ impl<'a> Dispatch<'a> {
             run: self.fence.run,
             call: &call.id,
             effect,
-            workspace: &self.spec.workspace,
+            workspace: self.workspace(),
             lang: self.spec.lang,
             exec_timeout: Duration::from_millis(self.spec.limits.exec_timeout_ms),
-            spawner,
-            blobs,
+            confinement: self.spec.confinement,
+            // Who only plans is held to it by the same sandbox as who only looks.
+            read_only: self.spec.policy.read_only || self.spec.policy.mode == Mode::Plan,
+            worktree: self.worktree,
+            skills: &self.spec.skills,
+            permits: &around.permits,
+            spawner: &around.spawner,
+            blobs: &around.blobs,
         }
     }
 }
 
-impl Ready<'_> {
+/// What a tool may use while it runs.
+struct Around<'a> {
+    spawner: RunSpawner<'a>,
+    blobs: RunBlobs<'a>,
+    permits: AtUse<'a>,
+}
+
+impl<'a> Ready<'a> {
     /// Whether it must not run before the calls in front of it are done.
     pub(crate) fn follows_the_others(&self) -> bool {
         self.tool.spec().name == MANAGING_TOOL
     }
-}
 
-impl Finished {
-    fn not_run(call: &ToolCall, status: ResultStatus, words: &str) -> Self {
-        Self {
-            event: Event::ToolFinished {
-                result: ToolResult::not_run(
-                    call,
-                    status,
-                    cut_middle(words, MAX_REFUSAL_CHARS, "…").text,
-                ),
-                elapsed_ms: 0,
-                spawned: None,
-                todos: None,
-            },
-            blobs: Vec::new(),
+    /// Whether it was allowed to run before, by whoever was asked then.
+    const fn had_begun(&self) -> bool {
+        match self.status {
+            CallStatus::Intended { .. } | CallStatus::Interrupted { .. } => true,
+            CallStatus::Requested
+            | CallStatus::Asking(_)
+            | CallStatus::Replied { .. }
+            | CallStatus::Waiting(_)
+            | CallStatus::Answered(_) => false,
+        }
+    }
+
+    /// Whether it may run beside others, or has to run alone.
+    fn sorted(self) -> Prepared<'a> {
+        match (self.tool.recovery(), self.tool.touches()) {
+            (
+                Recovery::Repeatable,
+                Touches::Nothing | Touches::Reads | Touches::Network | Touches::Runs,
+            ) => Prepared::Free(self),
+            (Recovery::Repeatable, Touches::Files | Touches::Processes | Touches::Services)
+            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Prepared::Guarded(self),
         }
     }
 }
 
-fn not_run<'a>(call: &ToolCall, status: ResultStatus, words: &str) -> Prepared<'a> {
-    Prepared::Answered(Finished::not_run(call, status, words))
+/// Who approved, if the reply is a yes.
+fn approved_by(request: &Request, reply: &Reply) -> Option<ApprovedBy> {
+    match (&request.kind, reply) {
+        (RequestKind::Approval(_), Reply::Approved { by, .. }) => Some(ApprovedBy::Person {
+            request: request.id.clone(),
+            name: by.clone(),
+        }),
+        (
+            RequestKind::Approval(_),
+            Reply::Refused { .. } | Reply::Answered { .. } | Reply::Expired,
+        )
+        | (RequestKind::Question(_), _) => None,
+    }
 }
 
 /// Reads the long outputs of one run.

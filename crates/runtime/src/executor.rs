@@ -1,6 +1,8 @@
 //! How a run runs: take the inbox into the journal, ask the machine, act, append; until it ends,
 //! waits for its children, or has to be given back.
 
+mod paying;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,19 +10,24 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
-    AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fence, Finish,
-    MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome, Park, Reason,
-    RunSpec, StoreError, Summary, ToolCall, ToolSpec, TurnOptions, WaitingOn, is_too_deep,
+    Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fence, Finish,
+    Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
+    Park, Reason, RunSpec, StoreError, Summary, ToolCall, ToolSpec, TurnOptions, WaitingOn,
+    is_too_deep,
 };
-use sortie_text::{first_chars, text};
+use sortie_text::{first_chars, t, text};
 use tokio::sync::watch;
 
 use crate::ask::{Album, Asking};
+use crate::audit::Auditor;
+use crate::authority::Authority;
+use crate::budget;
 use crate::crash::{self, Point};
-use crate::dispatch::{Dispatch, Finished, Prepared, Ready, Settled};
+use crate::dispatch::{Asked, Dispatch, Finished, Prepared, Ready, Settled};
+use crate::inquiry;
 use crate::live::Signals;
 use crate::past::{self, Unreadable};
-use crate::pen::{Pen, PenError};
+use crate::pen::{Facts, Pen, PenError};
 use crate::runtime::Shared;
 
 /// How much of arguments that cannot be kept is kept.
@@ -65,8 +72,9 @@ pub(crate) async fn execute(
         );
     }
     let executor = Executor {
+        authority: Arc::new(Authority::of(&spec, &spec.workspace, &[])),
         system: spec.agent.prompt.as_str().into(),
-        tools: shared.toolbox.specs(&spec.tools),
+        tools: shared.planner.toolbox.specs(&spec.tools),
         pen: Pen::new(
             Arc::clone(&shared.store),
             Arc::clone(&shared.clock),
@@ -78,6 +86,7 @@ pub(crate) async fn execute(
         fence,
         signals,
         album: Album::default(),
+        counts_calls: true,
     };
     executor.run(woken).await
 }
@@ -91,6 +100,9 @@ struct Executor {
     tools: Arc<[ToolSpec]>,
     signals: watch::Receiver<Signals>,
     album: Album,
+    authority: Arc<Authority>,
+    /// Whether an account may limit its tool calls.
+    counts_calls: bool,
 }
 
 /// What may come before the work under way is done.
@@ -136,6 +148,9 @@ enum Went<T> {
 impl Executor {
     async fn run(mut self, woken: bool) -> Result<LetGo, PenError> {
         let mut inbox_hint = woken;
+        if let Some(refused) = self.settle_in().await? {
+            return self.finish(refused).await;
+        }
         loop {
             let signals = self.signals.borrow_and_update().clone();
             if signals.lost {
@@ -153,7 +168,17 @@ impl Executor {
                     .live
                     .signal(self.fence.run, |signals| signals.inbox = false);
             }
-            if self.pen.take_inbox(inbox_hint || signals.inbox).await? {
+            let auditor = Auditor {
+                run: self.fence.run,
+                spec: &self.spec,
+                redactor: &self.shared.redactor,
+            };
+            let taken = self
+                .pen
+                .take_inbox(inbox_hint || signals.inbox, |state, entry| {
+                    auditor.answered_by_children(state, entry)
+                });
+            if taken.await? {
                 crash::point(Point::AfterTakeInbox);
             }
             inbox_hint = false;
@@ -175,9 +200,44 @@ impl Executor {
         }
     }
 
+    /// Goes to the place where the run works: a worktree of its own is made before anything else.
+    async fn settle_in(&mut self) -> Result<Option<Outcome>, PenError> {
+        if self.spec.isolation == Isolation::Worktree && self.pen.state().worktree().is_none() {
+            let made = self
+                .shared
+                .worktrees
+                .create(self.fence.run, &self.spec.workspace)
+                .await;
+            match made {
+                Ok(worktree) => self.pen.write(Event::Isolated { worktree }).await?,
+                Err(message) => {
+                    return Ok(Some(Outcome::Failed {
+                        reason: Reason::Error,
+                        message: t!(self.spec.lang, "fail-worktree", message = message),
+                        partial: None,
+                    }));
+                }
+            }
+        }
+        if let Some(worktree) = self.pen.state().worktree() {
+            self.authority = Arc::new(Authority::of(&self.spec, &worktree.workspace, &[]));
+            self.system = self
+                .system
+                .replace(
+                    &*self.spec.workspace.to_string_lossy(),
+                    &worktree.workspace.to_string_lossy(),
+                )
+                .into();
+        }
+        Ok(None)
+    }
+
     async fn call_model(&mut self, call: ModelCall) -> Result<(), PenError> {
         let (turn, model, delay_ms) = (call.turn, call.model.clone(), call.delay_ms);
-        let request = self.request(call).await?;
+        let mut request = self.request(call).await?;
+        let Some(reserved) = self.provide(&mut request).await? else {
+            return Ok(());
+        };
         let asking = Asking {
             shared: Arc::clone(&self.shared),
             fence: self.fence,
@@ -193,14 +253,23 @@ impl Executor {
         self.pen.settle().await?;
         match asked {
             Went::Interrupted => Ok(()),
-            Went::Through(Ok(answer)) => self.note_answer(turn, answer).await,
-            Went::Through(Err(error)) => self.note_failure(model, error).await,
+            Went::Through(Ok(answer)) => self.note_answer(turn, answer, reserved).await,
+            Went::Through(Err(error)) => self.note_failure(model, error, reserved).await,
         }
     }
 
-    async fn note_answer(&mut self, turn: u32, answer: ModelAnswer) -> Result<(), PenError> {
+    async fn note_answer(
+        &mut self,
+        turn: u32,
+        answer: ModelAnswer,
+        reserved: Option<Amount>,
+    ) -> Result<(), PenError> {
+        let spent = reserved.map(|reserved| budget::settled(&answer.usage, reserved));
         self.pen
-            .write(vec![answered(turn, answer)], Vec::new())
+            .write(Facts {
+                spent,
+                ..answered(turn, answer).into()
+            })
             .await?;
         if self.pen.state().is_resting() {
             let words = self.pen.state().last_text().unwrap_or_default();
@@ -209,14 +278,32 @@ impl Executor {
         Ok(())
     }
 
-    async fn note_failure(&mut self, model: String, error: ModelError) -> Result<(), PenError> {
+    async fn note_failure(
+        &mut self,
+        model: String,
+        error: ModelError,
+        reserved: Option<Amount>,
+    ) -> Result<(), PenError> {
         let event = Event::ModelFailed {
             model,
             fault: error.fault,
             message: error.message.clone(),
             shown: error.shown,
         };
-        self.pen.write(vec![event], Vec::new()).await?;
+        // Whoever has said something will charge for it, and nobody knows how much.
+        let spent = reserved.map(|reserved| {
+            if error.shown {
+                reserved
+            } else {
+                Amount::default()
+            }
+        });
+        self.pen
+            .write(Facts {
+                spent,
+                ..event.into()
+            })
+            .await?;
         // Nobody is asked again without saying so.
         if let Step::CallModel(next) = self.pen.state().next_step(self.shared.clock.now(), None) {
             self.notify(NotificationKind::Retrying {
@@ -243,21 +330,58 @@ impl Executor {
             });
         }
         let blobs = blobs.into_iter().map(Blob::from).collect();
-        self.pen.write(vec![event], blobs).await
+        self.pen
+            .write(Facts {
+                blobs,
+                ..event.into()
+            })
+            .await
     }
 
     async fn call_tools(&mut self, calls: &[OpenCall]) -> Result<(), PenError> {
         let shared = Arc::clone(&self.shared);
         let spec = Arc::clone(&self.spec);
+        let authority = Arc::clone(&self.authority);
+        let worktree = self.pen.state().worktree().cloned();
         let dispatch = Dispatch {
             shared: &shared,
             spec: &spec,
             fence: self.fence,
+            authority: &authority,
+            worktree: worktree.as_ref(),
+            not_after: self.pen.state().tree_deadline(),
         };
         let mut free = Vec::new();
+        // Once a call waits for somebody's word, those behind it wait too; but what they will ask
+        // is asked at once.
+        let mut waits = false;
         for open in calls {
-            match dispatch.prepare(open) {
+            let mut prepared = dispatch.prepare(open);
+            if waits && !matches!(prepared, Prepared::Asks(_)) {
+                continue;
+            }
+            if !self.pay_for(open).await? {
+                return Ok(());
+            }
+            if let Prepared::Asks(ready) = prepared {
+                if !self.run_free(dispatch, std::mem::take(&mut free)).await? {
+                    return Ok(());
+                }
+                prepared = match dispatch.ask(ready).await {
+                    Asked::Allowed(prepared) if !waits => prepared,
+                    // It will be asked about again when its turn has come, and be allowed again.
+                    Asked::Allowed(_) => continue,
+                    Asked::Answered(finished) => Prepared::Answered(finished),
+                    Asked::Waits(finished) => {
+                        waits = true;
+                        Prepared::Answered(finished)
+                    }
+                };
+            }
+            match prepared {
                 Prepared::Answered(finished) => self.note(vec![finished]).await?,
+                // Whoever was asked has answered above.
+                Prepared::Asks(_) => {}
                 Prepared::Free(ready) => {
                     if ready.follows_the_others()
                         && !self.run_free(dispatch, std::mem::take(&mut free)).await?
@@ -298,7 +422,7 @@ impl Executor {
             }
             let mut finished = Vec::new();
             match self
-                .interruptions(self.shared.settings.shutdown_grace)
+                .interruptions(self.shared.planner.settings.shutdown_grace)
                 .race(running.next())
                 .await
             {
@@ -321,7 +445,7 @@ impl Executor {
         ready: &Ready<'a>,
     ) -> Result<bool, PenError> {
         let intent = match self
-            .interruptions(self.shared.settings.shutdown_grace)
+            .interruptions(self.shared.planner.settings.shutdown_grace)
             .race(dispatch.settle(ready))
             .await
         {
@@ -330,13 +454,13 @@ impl Executor {
                 self.note(vec![finished]).await?;
                 return Ok(true);
             }
-            Went::Through(Settled::Run { intent }) => intent,
+            Went::Through(Settled::Run(intent)) => intent,
         };
-        self.pen.write(vec![intent], Vec::new()).await?;
+        self.pen.write(intent).await?;
         self.pen.settle().await?;
         self.announce_call(ready.call);
         match self
-            .interruptions(self.shared.settings.shutdown_grace)
+            .interruptions(self.shared.planner.settings.shutdown_grace)
             .race(dispatch.run(ready))
             .await
         {
@@ -352,13 +476,22 @@ impl Executor {
     /// Writes what came of calls.
     async fn note(&mut self, finished: Vec<Finished>) -> Result<(), PenError> {
         let before = self.pen.state().progress();
-        let mut events = Vec::with_capacity(finished.len());
-        let mut blobs = Vec::new();
+        let mut facts = Facts::default();
         for finished in finished {
-            events.push(finished.event);
-            blobs.extend(finished.blobs);
+            facts.events.push(finished.event);
+            facts.blobs.extend(finished.blobs);
+            facts.audit.extend(finished.audit);
         }
-        self.pen.write(events, blobs).await?;
+        let asked: Vec<_> = facts.events.iter().filter_map(request_of).collect();
+        self.pen.write(facts).await?;
+        for request in asked {
+            // Whoever answers must find the request in the store.
+            self.pen.settle().await?;
+            let request = inquiry::open(self.fence, &self.spec, request, self.shared.clock.now());
+            self.notify(NotificationKind::Asked {
+                request: Box::new(request),
+            });
+        }
         let state = self.pen.state();
         if state.progress() > before {
             let kind = NotificationKind::Progress {
@@ -378,7 +511,7 @@ impl Executor {
             .park(Park {
                 fence: self.fence,
                 at: self.shared.clock.now(),
-                waiting_on: WaitingOn::Children,
+                waiting_on: self.pen.state().waiting_on().unwrap_or(WaitingOn::Children),
             })
             .await?;
         Ok(parked)
@@ -394,13 +527,15 @@ impl Executor {
     }
 
     async fn finish(mut self, outcome: Outcome) -> Result<LetGo, PenError> {
+        let (events, blobs) = self.collect().await;
         let finishing = self.shared.store.finish(Finish {
             fence: self.fence,
             at: self.shared.clock.now(),
-            events: Vec::new(),
-            blobs: Vec::new(),
+            events,
+            blobs,
             summary: self.pen.state().summary(),
             outcome,
+            audit: self.pen.take_later(),
         });
         // The store keeps the order, so the end need not wait for what was written before it to be
         // durable; but a failure of either is a failure.
@@ -410,6 +545,31 @@ impl Executor {
         crash::point(Point::AfterFinish);
         self.shared.ended(report);
         Ok(LetGo::Ended)
+    }
+
+    /// Keeps what was changed in the run's own worktree. A worktree that cannot be collected stays
+    /// where it is, and can be looked at by `sortie tasks diff`.
+    async fn collect(&mut self) -> (Vec<Event>, Vec<Blob>) {
+        if self.pen.state().worktree().is_none() {
+            return (Vec::new(), Vec::new());
+        }
+        match self.shared.worktrees.collect(self.fence.run).await {
+            Ok(None) => (vec![Event::Collected { changes: None }], Vec::new()),
+            Ok(Some(collected)) => {
+                let blob = Blob {
+                    id: collected.changes.diff.clone(),
+                    bytes: collected.diff,
+                };
+                let event = Event::Collected {
+                    changes: Some(collected.changes),
+                };
+                (vec![event], vec![blob])
+            }
+            Err(message) => {
+                tracing::error!(run = %self.fence.run, message, "a worktree could not be collected");
+                (Vec::new(), Vec::new())
+            }
+        }
     }
 
     /// What may come before the work under way is done.
@@ -470,6 +630,27 @@ impl Executor {
     fn notify(&self, kind: NotificationKind) {
         self.shared
             .notify(self.fence.run, &self.spec, self.pen.state().head(), kind);
+    }
+}
+
+fn request_of(event: &Event) -> Option<sortie_core::Request> {
+    match event {
+        Event::Asked { request, .. } => Some((**request).clone()),
+        Event::Admitted { .. }
+        | Event::Updated { .. }
+        | Event::Claimed { .. }
+        | Event::InboxTaken { .. }
+        | Event::Answered { .. }
+        | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
+        | Event::Intended { .. }
+        | Event::Delegated { .. }
+        | Event::ToolFinished { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Isolated { .. }
+        | Event::Collected { .. }
+        | Event::Finished { .. } => None,
     }
 }
 
@@ -541,6 +722,7 @@ async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result<LetGo, Pen
                 waiting_on: None,
                 ..record.summary
             },
+            audit: Vec::new(),
             outcome: Outcome::Failed {
                 reason: Reason::Error,
                 message: text(

@@ -1,6 +1,6 @@
 //! A run that branches off another.
 
-use sortie_core::{Event, ForkPoint, JournalEntry, Lane, RunId, RunSpec};
+use sortie_core::{Event, ForkPoint, Isolation, JournalEntry, Lane, Mode, RunId, RunSpec};
 
 /// Asks for a run that branches off another.
 #[derive(Clone, Debug)]
@@ -11,8 +11,8 @@ pub struct Fork {
     pub model: Option<String>,
     /// What people call it.
     pub label: Option<String>,
-    /// Whether calls that change something may run without asking.
-    pub approved: bool,
+    /// How calls that change something are treated.
+    pub mode: Mode,
 }
 
 /// The new run: like the other, but the first of a tree of its own. Its tools stay those that the
@@ -40,6 +40,13 @@ pub(crate) fn spec_of(fork: Fork, entries: &[JournalEntry], run: RunId) -> Resul
         spec.model = model;
         spec.fallbacks.clear();
     }
+    // A run that could change nothing does not learn to by branching off.
+    spec.policy.mode = match spec.policy.mode {
+        Mode::Plan => Mode::Plan,
+        Mode::DontAsk | Mode::Default | Mode::AcceptEdits | Mode::Yolo => fork.mode,
+    };
+    spec.policy_hash = sortie_policy::hash(&spec.policy);
+    let account = spec.limits.budget.needs_account().then_some(run);
     Ok(RunSpec {
         parent: None,
         root: run,
@@ -52,7 +59,10 @@ pub(crate) fn spec_of(fork: Fork, entries: &[JournalEntry], run: RunId) -> Resul
         continues: None,
         fork: Some(point),
         report_to: Vec::new(),
-        approved: fork.approved,
+        // The worktree of the other is gone, and the account of its tree is closed.
+        isolation: Isolation::None,
+        account,
+        not_after: None,
         ..spec
     })
 }

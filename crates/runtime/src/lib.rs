@@ -4,21 +4,26 @@
 //! behind, and runs until [`Runtime::shut_down`]. Everything it does is a transition of the store,
 //! so it may be killed at any moment and started again.
 //!
-//! Read `spawn.rs` for how a run comes to be, `executor.rs` for how it runs, and `announce.rs` for
-//! how its result arrives.
+//! Read `spawn.rs` for how a run comes to be, `executor.rs` for how it runs, `dispatch.rs` for what
+//! becomes of a call, and `announce.rs` for how a result arrives.
 
 mod agents;
 mod announce;
 mod ask;
+mod audit;
+mod authority;
+mod budget;
 mod clock;
 pub mod crash;
 mod dispatch;
 mod executor;
 mod fork;
+mod inquiry;
 mod live;
 mod log;
 mod past;
 mod pen;
+mod review;
 mod runtime;
 mod scheduler;
 mod settings;
@@ -31,10 +36,15 @@ pub use agents::Agents;
 pub use clock::ProcessClock;
 pub use fork::Fork;
 pub use log::ToolCallLog;
-pub use runtime::{NewRun, NobodyToAsk, Parts, Runtime, RuntimeError};
-pub use settings::{AgentSettings, Lanes, ModelDefaults, RunDefaults, Settings};
+pub use runtime::{NewRun, Parts, Runtime, RuntimeError};
+pub use settings::{
+    AgentSettings, ApprovalSettings, Lanes, ModelDefaults, PolicySettings, RunDefaults, Settings,
+    SkillSettings,
+};
 pub use sinks::{FileSink, Sink, SinkError};
 pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
+pub use sortie_policy::{Explanation, LayerView, Opinion, View};
+pub use spawn::Planner;
 pub use toolbox::{Toolbox, ToolboxError};

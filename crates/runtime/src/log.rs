@@ -91,7 +91,12 @@ pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
             | Event::ModelFailed { .. }
             | Event::Compacted { .. }
             | Event::Intended { .. }
+            | Event::Asked { .. }
             | Event::Delegated { .. }
+            | Event::BudgetLow { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Isolated { .. }
+            | Event::Collected { .. }
             | Event::Finished { .. } => {}
         }
     }

@@ -85,8 +85,13 @@ fn earlier(entries: &[JournalEntry]) -> Option<Earlier> {
         | Event::ModelFailed { .. }
         | Event::Compacted { .. }
         | Event::Intended { .. }
+        | Event::Asked { .. }
         | Event::Delegated { .. }
         | Event::ToolFinished { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Isolated { .. }
+        | Event::Collected { .. }
         | Event::Finished { .. } => None,
     }
 }

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use sortie_agent::{IllegalEvent, RunState};
 use sortie_core::{
-    Append, Appended, Blob, Cancellation, Clock, Event, Fence, JournalEntry, Store, StoreError,
-    StoreResult,
+    Amount, Append, Appended, AuditEntry, Blob, Cancellation, Clock, Event, Fence, JournalEntry,
+    Store, StoreError, StoreResult,
 };
 
 /// Appends under way at once before the writer waits for the first.
@@ -28,6 +28,38 @@ pub(crate) enum PenError {
     Illegal(#[from] IllegalEvent),
 }
 
+/// What is written at once.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub(crate) events: Vec<Event>,
+    /// Long outputs that the events refer to.
+    pub(crate) blobs: Vec<Blob>,
+    /// What happened to calls.
+    pub(crate) audit: Vec<AuditEntry>,
+    /// What the question under way really cost.
+    pub(crate) spent: Option<Amount>,
+}
+
+impl From<crate::dispatch::Finished> for Facts {
+    fn from(finished: crate::dispatch::Finished) -> Self {
+        Self {
+            events: vec![finished.event],
+            blobs: finished.blobs,
+            audit: finished.audit,
+            spent: None,
+        }
+    }
+}
+
+impl From<Event> for Facts {
+    fn from(event: Event) -> Self {
+        Self {
+            events: vec![event],
+            ..Self::default()
+        }
+    }
+}
+
 /// Writes one run's journal.
 pub(crate) struct Pen {
     store: Arc<dyn Store>,
@@ -37,6 +69,8 @@ pub(crate) struct Pen {
     under_way: VecDeque<BoxFuture<'static, StoreResult<Appended>>>,
     inbox_waiting: bool,
     cancel: Option<Cancellation>,
+    /// What happened to calls and is written with the next facts.
+    later: Vec<AuditEntry>,
 }
 
 impl Pen {
@@ -54,6 +88,7 @@ impl Pen {
             under_way: VecDeque::new(),
             inbox_waiting: false,
             cancel: None,
+            later: Vec::new(),
         }
     }
 
@@ -67,13 +102,11 @@ impl Pen {
     }
 
     /// Takes facts into the fold and hands them to the store.
-    pub(crate) async fn write(
-        &mut self,
-        events: Vec<Event>,
-        blobs: Vec<Blob>,
-    ) -> Result<(), PenError> {
+    pub(crate) async fn write(&mut self, facts: impl Into<Facts>) -> Result<(), PenError> {
+        let mut facts = facts.into();
+        facts.audit.splice(0..0, self.take_later());
         let at = self.clock.now();
-        for event in &events {
+        for event in &facts.events {
             let entry = JournalEntry {
                 run: self.fence.run,
                 seq: self.state.head().next(),
@@ -86,9 +119,11 @@ impl Pen {
         let append = Append {
             fence: self.fence,
             at,
-            events,
+            events: facts.events,
             summary: self.state.summary(),
-            blobs,
+            blobs: facts.blobs,
+            audit: facts.audit,
+            spent: facts.spent,
         };
         let store = Arc::clone(&self.store);
         let mut appending: BoxFuture<'static, _> =
@@ -112,8 +147,23 @@ impl Pen {
         Ok(())
     }
 
-    /// Takes the inbox into the journal, if there may be something in it; tells whether there was.
-    pub(crate) async fn take_inbox(&mut self, hinted: bool) -> Result<bool, PenError> {
+    /// Writes these with the next facts: they tell of calls that others have answered.
+    pub(crate) fn write_later(&mut self, audit: Vec<AuditEntry>) {
+        self.later.extend(audit);
+    }
+
+    /// What was to be written with the next facts.
+    pub(crate) fn take_later(&mut self) -> Vec<AuditEntry> {
+        std::mem::take(&mut self.later)
+    }
+
+    /// Takes the inbox into the journal, if there may be something in it. `hear` is told of what
+    /// came, and of the state before it.
+    pub(crate) async fn take_inbox(
+        &mut self,
+        hinted: bool,
+        hear: impl FnOnce(&RunState, &JournalEntry) -> Vec<AuditEntry>,
+    ) -> Result<bool, PenError> {
         if !hinted && !self.inbox_waiting {
             return Ok(false);
         }
@@ -122,7 +172,9 @@ impl Pen {
         let Some(entry) = self.store.take_inbox(self.fence, self.clock.now()).await? else {
             return Ok(false);
         };
+        let audit = hear(&self.state, &entry);
         self.state.apply(&entry)?;
+        self.write_later(audit);
         Ok(true)
     }
 

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde_json::Value;
 use sortie_agent::{TranscriptLine, transcript};
 use sortie_core::{
-    Admission, Admit, Approval, Approver, Ask, Budget, CancelReport, Cancellation, CancelledBy,
-    Clock, Delivery, EndReport, InboxItem, JournalEntry, Lane, Lang, ListFilter, ModelDirectory,
-    Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope, RunId,
-    RunRecord, RunSpec, Sampling, Sender, Seq, SessionKey, SinkAddress, Stats, Status, Store,
-    StoreError, StoreResult, Timestamp, Tool, Unblock, Update, UsageLine, VerifyReport,
+    Admission, Admit, Budget, CancelReport, Cancellation, CancelledBy, Clock, Delivery, EndReport,
+    InboxItem, Isolation, JournalEntry, Lane, Lang, ListFilter, Mode, ModelDirectory, NoSkills,
+    NoWorktrees, Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope,
+    RunId, RunRecord, RunSpec, Sampling, Sender, Seq, SessionKey, SinkAddress, Skills, Stats,
+    Status, Store, StoreError, StoreResult, Timestamp, Tool, Unblock, Update, UsageLine,
+    VerifyReport, Worktrees,
 };
-use sortie_text::t;
+use sortie_text::Redactor;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -27,8 +27,8 @@ use crate::log::{ToolCallLog, tool_calls};
 use crate::scheduler;
 use crate::settings::Settings;
 use crate::sinks::Sink;
-use crate::spawn::{SpawnRefused, label_of};
-use crate::toolbox::{Toolbox, ToolboxError};
+use crate::spawn::{Planner, SpawnRefused, label_of};
+use crate::toolbox::ToolboxError;
 
 /// Notifications kept for a slow subscriber before it misses some.
 const NOTIFICATIONS_KEPT: usize = 4096;
@@ -50,17 +50,21 @@ pub struct Parts {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The agents.
     pub agents: Agents,
-    /// Who is asked about calls that change something.
-    pub approver: Arc<dyn Approver>,
     /// Time and ids.
     pub clock: Arc<dyn Clock>,
     /// Places outside that want results.
     pub sinks: Vec<Arc<dyn Sink>>,
+    /// Makes worktrees for runs that want one of their own.
+    pub worktrees: Arc<dyn Worktrees>,
+    /// Finds skills.
+    pub skills: Arc<dyn Skills>,
+    /// What is never written down.
+    pub redactor: Redactor,
 }
 
 impl Parts {
-    /// The parts of a runtime that has nobody to ask: built-in agents in English, the time of this
-    /// process, and no place outside that wants results.
+    /// The parts of a runtime with nothing around it: built-in agents in English, the time of this
+    /// process, no worktrees, no skills, and no place outside that wants results.
     pub fn new(
         store: Arc<dyn Store>,
         models: Arc<dyn ModelDirectory>,
@@ -71,21 +75,12 @@ impl Parts {
             models,
             tools,
             agents: Agents::built_in(Lang::En),
-            approver: Arc::new(NobodyToAsk(Lang::En)),
             clock: Arc::new(ProcessClock::start()),
             sinks: Vec::new(),
+            worktrees: Arc::new(NoWorktrees),
+            skills: Arc::new(NoSkills),
+            redactor: Redactor::default(),
         }
-    }
-}
-
-/// Refuses every call that needs a person: there is none.
-#[derive(Clone, Copy, Debug)]
-pub struct NobodyToAsk(pub Lang);
-
-#[async_trait]
-impl Approver for NobodyToAsk {
-    async fn approve(&self, ask: &Ask) -> Approval {
-        Approval::Refused(t!(self.0, "refused-no-person", tool = ask.tool.as_str()))
     }
 }
 
@@ -124,14 +119,16 @@ pub struct NewRun {
     pub max_iterations: Option<u32>,
     /// `None` is the default, zero is no limit.
     pub timeout: Option<Duration>,
-    /// Tokens and calls.
+    /// What it and everything below it may spend.
     pub budget: Budget,
     /// A finished run to go on from.
     pub continues: Option<RunId>,
     /// Places outside that want the result.
     pub report_to: Vec<SinkAddress>,
-    /// Whether calls that change something may run without asking.
-    pub approved: bool,
+    /// How calls that change something are treated.
+    pub mode: Mode,
+    /// Where it works; `None` is as its agent is set.
+    pub isolation: Option<Isolation>,
 }
 
 impl NewRun {
@@ -157,7 +154,8 @@ impl NewRun {
             budget: Budget::default(),
             continues: None,
             report_to: Vec::new(),
-            approved: false,
+            mode: Mode::Default,
+            isolation: None,
         }
     }
 
@@ -192,7 +190,7 @@ impl From<SpawnRefused> for RuntimeError {
 /// A running runtime. Dropping it is like killing the process; [`Runtime::shut_down`] is kinder.
 #[derive(Debug)]
 pub struct Runtime {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     services: JoinSet<()>,
     stop: CancellationToken,
     recovered: RecoverReport,
@@ -203,12 +201,11 @@ pub struct Runtime {
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) models: Arc<dyn ModelDirectory>,
-    pub(crate) toolbox: Toolbox,
-    pub(crate) agents: Agents,
-    pub(crate) approver: Arc<dyn Approver>,
+    pub(crate) planner: Planner,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
-    pub(crate) settings: Settings,
+    pub(crate) worktrees: Arc<dyn Worktrees>,
+    pub(crate) redactor: Redactor,
     pub(crate) live: Live,
     /// Something may be claimable or deliverable.
     pub(crate) hint: Notify,
@@ -224,12 +221,11 @@ impl Runtime {
         let shared = Arc::new(Shared {
             store: parts.store,
             models: parts.models,
-            toolbox: Toolbox::new(parts.tools)?,
-            agents: parts.agents,
-            approver: parts.approver,
+            planner: Planner::new(parts.tools, parts.agents, settings, parts.skills)?,
             clock: parts.clock,
             sinks: parts.sinks,
-            settings,
+            worktrees: parts.worktrees,
+            redactor: parts.redactor,
             live: Live::default(),
             hint: Notify::new(),
             outside_hint: Notify::new(),
@@ -260,7 +256,7 @@ impl Runtime {
 
     /// The agents that runs can be made from.
     pub fn agents(&self) -> &Agents {
-        &self.shared.agents
+        &self.shared.planner.agents
     }
 
     /// Admits a run. It starts as soon as its lane has a slot, and survives this process.
@@ -269,7 +265,7 @@ impl Runtime {
         if let Some(earlier) = new.continues {
             self.require_ended(earlier).await?;
         }
-        let spec = self.shared.root_spec(run, new)?;
+        let spec = self.shared.planner.root_spec(run, new)?;
         self.register(run, spec).await
     }
 
@@ -315,7 +311,12 @@ impl Runtime {
             if record.status.is_terminal() {
                 return Ok(record);
             }
-            wait_for_news(&mut notifications, run, self.shared.settings.poll_interval).await;
+            wait_for_news(
+                &mut notifications,
+                run,
+                self.shared.planner.settings.poll_interval,
+            )
+            .await;
         }
     }
 
@@ -620,20 +621,22 @@ impl Shared {
     }
 
     pub(crate) fn lease_until(&self) -> Timestamp {
-        self.clock.now().plus_ms(millis(self.settings.lease))
+        self.clock
+            .now()
+            .plus_ms(millis(self.planner.settings.lease))
     }
 
     /// Slots for children that are free right now, as far as this process can tell. The caller
     /// itself is under way too, in the main lane as a rule.
     pub(crate) fn free_slots(&self) -> u32 {
         let busy = u32::try_from(self.live.count().saturating_sub(1)).unwrap_or(u32::MAX);
-        let lanes = self.settings.lanes;
+        let lanes = self.planner.settings.lanes;
         let limit = lanes.subagent.min(lanes.per_tree).min(lanes.per_parent);
         limit.saturating_sub(busy)
     }
 
     pub(crate) const fn settings_lang(&self) -> Lang {
-        self.settings.lang
+        self.planner.settings.lang
     }
 
     pub(crate) fn store_failed(&self, doing: &str, error: &StoreError) {

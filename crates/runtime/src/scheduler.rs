@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{Claim, Heartbeat, Recover, RecoverScope, StoreError, StoreResult};
+use sortie_core::{Claim, Heartbeat, ListFilter, Recover, RecoverScope, StoreError, StoreResult};
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
         if let Err(error) = pass(&shared, &mut executors).await {
             shared.store_failed("serve", &error);
             // A store that fails now will fail in a moment too.
-            wait = Some(shared.settings.poll_interval);
+            wait = Some(shared.planner.settings.poll_interval);
         }
         if Instant::now() >= janitor_due {
             janitor_due = Instant::now() + JANITOR_INTERVAL;
@@ -61,7 +61,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
 
 /// Renews the leases of everything under way, apart from the loop so that nothing delays it.
 pub(crate) async fn keep_leases(shared: Arc<Shared>, stop: CancellationToken) {
-    let interval = shared.settings.lease / 3;
+    let interval = shared.planner.settings.lease / 3;
     loop {
         tokio::select! {
             biased;
@@ -84,7 +84,7 @@ pub(crate) async fn deliver_outside(shared: Arc<Shared>, stop: CancellationToken
             biased;
             () = stop.cancelled() => return,
             () = shared.outside_hint.notified() => {}
-            () = tokio::time::sleep(shared.settings.poll_interval) => {}
+            () = tokio::time::sleep(shared.planner.settings.poll_interval) => {}
         }
     }
 }
@@ -92,18 +92,19 @@ pub(crate) async fn deliver_outside(shared: Arc<Shared>, stop: CancellationToken
 /// One look at everything that may be due.
 async fn pass(shared: &Arc<Shared>, executors: &mut Executors) -> StoreResult<()> {
     let now = shared.clock.now();
-    // Polled in this order, so that one commit of the store carries all three, and what is
-    // delivered can be claimed at once.
-    let (delivered, expired, claimed) = futures::join!(
+    // Polled in this order, so that one commit of the store carries all four, and what is replied
+    // or delivered can be claimed at once.
+    let (settled, delivered, expired, claimed) = futures::join!(
+        shared.store.settle_requests(now),
         announce::deliver_due(shared),
         shared.store.expire_parked(now),
         shared.store.claim(Claim {
-            owner: shared.settings.owner.clone(),
+            owner: shared.planner.settings.owner.clone(),
             at: now,
             lease_until: shared.lease_until(),
-            lanes: shared.settings.lanes.limits(),
-            per_parent: shared.settings.lanes.per_parent,
-            per_tree: shared.settings.lanes.per_tree,
+            lanes: shared.planner.settings.lanes.limits(),
+            per_parent: shared.planner.settings.lanes.per_parent,
+            per_tree: shared.planner.settings.lanes.per_tree,
         }),
     );
     // What is claimed is started whatever became of the rest: a lease that nobody executes would
@@ -121,6 +122,9 @@ async fn pass(shared: &Arc<Shared>, executors: &mut Executors) -> StoreResult<()
         });
     }
     delivered?;
+    for (run, request) in settled? {
+        shared.replied(run, request).await;
+    }
     shared.ended(expired?);
     Ok(())
 }
@@ -155,7 +159,7 @@ fn let_go(shared: &Shared, done: Result<(sortie_core::Fence, Result<LetGo, PenEr
 
 /// How long nothing will be due, as far as the store knows.
 async fn wait_until_due(shared: &Shared) -> Duration {
-    let poll = shared.settings.poll_interval;
+    let poll = shared.planner.settings.poll_interval;
     match shared.store.next_due().await {
         Ok(Some(due)) => {
             let left = Duration::from_millis(due.ms_since(shared.clock.now()));
@@ -200,15 +204,35 @@ async fn heartbeat(shared: &Shared) -> StoreResult<()> {
 
 async fn tidy(shared: &Shared) -> StoreResult<()> {
     let now = shared.clock.now();
-    if let Some(age) = shared.settings.archive_after {
+    if let Some(age) = shared.planner.settings.archive_after {
         let before = now.plus_ms(-runtime::millis(age));
         shared.store.archive(before, now).await?;
     }
-    if let Some(age) = shared.settings.clean_up_after {
+    sweep_worktrees(shared).await?;
+    if let Some(age) = shared.planner.settings.clean_up_after {
         shared
             .store
             .clean_up(now.plus_ms(-runtime::millis(age)))
             .await?;
+    }
+    Ok(())
+}
+
+/// Lets go of worktrees whose runs are gone.
+async fn sweep_worktrees(shared: &Shared) -> StoreResult<()> {
+    let all = ListFilter {
+        archived: true,
+        ..ListFilter::default()
+    };
+    let known: Vec<_> = shared
+        .store
+        .list(all)
+        .await?
+        .iter()
+        .map(|record| record.run_id)
+        .collect();
+    if let Err(message) = shared.worktrees.sweep(&known).await {
+        tracing::warn!(message, "old worktrees could not be tidied");
     }
     Ok(())
 }
@@ -223,8 +247,8 @@ impl Shared {
             .recover(Recover {
                 scope,
                 at: self.clock.now(),
-                max_deaths_without_progress: self.settings.max_deaths_without_progress,
-                max_deaths: self.settings.max_deaths,
+                max_deaths_without_progress: self.planner.settings.max_deaths_without_progress,
+                max_deaths: self.planner.settings.max_deaths,
             })
             .await?;
         self.ended(report.given_up.clone());

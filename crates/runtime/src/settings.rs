@@ -1,9 +1,13 @@
 //! What an operator can set, with the defaults of the product.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use sortie_core::{AdmissionCaps, Cleanup, Lane, LaneLimit, Lang, Sampling, ToolNarrowing};
+use sortie_core::{
+    AdmissionCaps, Budget, Cleanup, Confinement, Isolation, Lane, LaneLimit, Lang, Mode, Rules,
+    Sampling,
+};
 
 /// What an operator can set.
 #[derive(Clone, Debug)]
@@ -30,8 +34,14 @@ pub struct Settings {
     pub agents: BTreeMap<String, AgentSettings>,
     /// What happens to the transcripts of children whose caller says nothing.
     pub default_cleanup: Cleanup,
-    /// Tools that no child gets.
-    pub denied_tools: Vec<String>,
+    /// The rules of who may do what.
+    pub policy: PolicySettings,
+    /// How people are asked.
+    pub approvals: ApprovalSettings,
+    /// What shell commands are started in.
+    pub confinement: Confinement,
+    /// The skills of children.
+    pub skills: SkillSettings,
     /// The limits of main runs.
     pub main: RunDefaults,
     /// The limits of children.
@@ -58,6 +68,47 @@ pub struct Settings {
     pub lang: Lang,
 }
 
+/// The rules of who may do what, as an operator wrote them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PolicySettings {
+    /// For every run.
+    pub global: Rules,
+    /// For runs whose model is of a vendor, by the vendor's name.
+    pub providers: BTreeMap<String, Rules>,
+    /// For runs of sessions, by their key, which may hold `*`.
+    pub groups: BTreeMap<String, Rules>,
+    /// For runs whose commands are in a sandbox.
+    pub sandbox: Rules,
+    /// For children: `allow` also lifts what they are denied by default.
+    pub children: Rules,
+    /// Whether a child starts from the tools of its parent.
+    pub inherit_tools: bool,
+    /// Whether commands that look dangerous are treated like all others.
+    pub allow_dangerous: bool,
+}
+
+/// How people are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovalSettings {
+    /// Whether anybody will answer; else what would be asked is refused at once.
+    pub wait: bool,
+    /// How long an answer is waited for.
+    pub expiry: Duration,
+}
+
+/// The skills of children.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SkillSettings {
+    /// Whether a child has those of its parent.
+    pub inherit: bool,
+    /// Only these; `None` is all. `*` matches any run of characters.
+    pub allow: Option<Vec<String>>,
+    /// Never these.
+    pub deny: Vec<String>,
+    /// More folders with skills, for children only.
+    pub extra_dirs: Vec<String>,
+}
+
 /// How a model is asked, unless somebody nearer says otherwise.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelDefaults {
@@ -80,8 +131,20 @@ pub struct AgentSettings {
     pub max_iterations: Option<u32>,
     /// Its running time; zero is unlimited.
     pub timeout: Option<Duration>,
-    /// What its tools are narrowed to.
-    pub tools: ToolNarrowing,
+    /// The rules for it.
+    pub rules: Rules,
+    /// What it may hand on to its children instead of what it may do itself.
+    pub delegate_ceiling: Option<Vec<String>>,
+    /// What it and everything below it may spend.
+    pub budget: Budget,
+    /// How its calls that change something are treated, if stricter than its parent's.
+    pub mode: Option<Mode>,
+    /// Where it works.
+    pub isolation: Option<Isolation>,
+    /// Whether its commands may reach the network.
+    pub network: Option<bool>,
+    /// The skills it may load; `None` is all that it would have.
+    pub skills: Option<Vec<String>>,
 }
 
 /// How many runs may run at once.
@@ -121,6 +184,8 @@ pub struct RunDefaults {
     pub timeout: Option<Duration>,
     /// One shell command.
     pub exec_timeout: Duration,
+    /// What it and everything below it may spend.
+    pub budget: Budget,
 }
 
 impl Default for Settings {
@@ -145,16 +210,32 @@ impl Default for Settings {
             models: BTreeMap::new(),
             agents: BTreeMap::new(),
             default_cleanup: Cleanup::Keep,
-            denied_tools: Vec::new(),
+            policy: PolicySettings {
+                inherit_tools: true,
+                ..PolicySettings::default()
+            },
+            approvals: ApprovalSettings {
+                wait: false,
+                expiry: Duration::from_secs(3600),
+            },
+            confinement: Confinement::default(),
+            skills: SkillSettings {
+                inherit: true,
+                allow: None,
+                deny: Vec::new(),
+                extra_dirs: Vec::new(),
+            },
             main: RunDefaults {
                 max_iterations: 50,
                 timeout: None,
                 exec_timeout: Duration::from_secs(30),
+                budget: Budget::default(),
             },
             child: RunDefaults {
                 max_iterations: 15,
                 timeout: Some(Duration::from_secs(30 * 60)),
                 exec_timeout: Duration::from_secs(300),
+                budget: Budget::default(),
             },
             lease: Duration::from_secs(30),
             max_deaths_without_progress: 3,
@@ -179,23 +260,7 @@ impl AgentSettings {
 }
 
 /// What holds for an agent that nobody set anything for.
-static NOTHING_SET: AgentSettings = AgentSettings {
-    model: None,
-    asking: ModelDefaults {
-        fallbacks: None,
-        thinking: None,
-        sampling: Sampling {
-            temperature: None,
-            max_tokens: None,
-        },
-    },
-    max_iterations: None,
-    timeout: None,
-    tools: ToolNarrowing {
-        allow: None,
-        deny: Vec::new(),
-    },
-};
+static NOTHING_SET: LazyLock<AgentSettings> = LazyLock::new(AgentSettings::default);
 
 impl Settings {
     /// What was set for a model: by its whole name, else by the longest pattern that fits.

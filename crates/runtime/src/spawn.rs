@@ -8,14 +8,22 @@ use std::time::Duration;
 use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_core::{
-    AgentDefinition, Announce, Cleanup, EdgeMode, LABEL_CHARS, Lane, Lang, Limits, ModelChoice,
-    ParentLink, Priority, RunId, RunSpec, Sampling, SpawnRequest, ToolNarrowing, Touches,
+    AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode, Isolation,
+    LABEL_CHARS, Lane, Lang, Layer, Limits, Mode, ModelChoice, ParentLink, PolicyLayer, Priority,
+    Rules, RunId, RunSpec, Sampling, SandboxMode, SessionKey, SkillNarrowing, SkillRef, Skills,
+    SpawnRequest, Timestamp, Tool, ToolNarrowing, Touches,
 };
-use sortie_policy::{DefaultDeny, Denial, GrantQuestion, ToolFacts, grant, matches};
+use sortie_policy::{
+    Admission, Admitted, AgentRules, DefaultDeny, Denial, Explanation, Parent, SubagentRules,
+    ToolFacts, admit, hash, matches,
+};
 use sortie_text::{first_chars, one_line, t, text};
 
-use crate::runtime::{NewRun, Shared};
-use crate::settings::{AgentSettings, ModelDefaults, RunDefaults};
+use crate::agents::Agents;
+use crate::authority::Authority;
+use crate::runtime::{NewRun, RuntimeError};
+use crate::settings::{AgentSettings, ModelDefaults, RunDefaults, Settings};
+use crate::toolbox::{Toolbox, ToolboxError};
 
 /// The longest task a run can be given. A model that writes more has pasted something into it.
 const MAX_TASK_CHARS: usize = 200_000;
@@ -33,15 +41,112 @@ const DEFAULT_CHILD_AGENT: &str = "general";
 #[error("{0}")]
 pub(crate) struct SpawnRefused(pub(crate) String);
 
+/// Decides about new runs: all it needs to know is here, and it writes nothing.
+#[derive(Debug)]
+pub struct Planner {
+    /// The tools.
+    pub(crate) toolbox: Toolbox,
+    /// The agents.
+    pub(crate) agents: Agents,
+    /// What an operator has set.
+    pub(crate) settings: Settings,
+    /// Finds skills.
+    pub(crate) skills: Arc<dyn Skills>,
+}
+
 /// Who asks for a child.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requester<'a> {
     pub(crate) run: RunId,
     pub(crate) spec: &'a RunSpec,
-    pub(crate) call: &'a sortie_core::CallId,
+    pub(crate) call: &'a CallId,
+    /// The folder that it works in.
+    pub(crate) workspace: &'a Path,
+    /// When everything that it starts has to be done.
+    pub(crate) not_after: Option<Timestamp>,
 }
 
-impl Shared {
+/// What policy is asked about a new run.
+struct Candidate<'a> {
+    agent: &'a AgentDefinition,
+    settings: &'a AgentSettings,
+    model: &'a str,
+    session: &'a SessionKey,
+    depth: u32,
+    default_deny: DefaultDeny,
+    parent: Option<&'a RunSpec>,
+    narrowing: &'a ToolNarrowing,
+    mode: Mode,
+    confinement: Confinement,
+}
+
+impl Planner {
+    /// Decides with these.
+    pub fn new(
+        tools: Vec<Arc<dyn Tool>>,
+        agents: Agents,
+        settings: Settings,
+        skills: Arc<dyn Skills>,
+    ) -> Result<Self, ToolboxError> {
+        Ok(Self {
+            toolbox: Toolbox::new(tools)?,
+            agents,
+            settings,
+            skills,
+        })
+    }
+
+    /// What a run of this agent would be admitted with: as a child of a main run, or, for the main
+    /// agent itself, as one that a person starts. Nothing is written.
+    pub fn preview(&self, agent: &str, mut new: NewRun) -> Result<RunSpec, RuntimeError> {
+        let name = agent.to_owned();
+        let run = RunId::from_uuid(uuid::Uuid::nil());
+        if name.eq_ignore_ascii_case(&self.agents.main().name) {
+            return Ok(self.root_spec(run, new)?);
+        }
+        new.agent = None;
+        new.lane = Lane::Main;
+        let workspace = new.workspace.clone();
+        let parent = self.root_spec(run, new)?;
+        let request = SpawnRequest {
+            agent: Some(name),
+            ..SpawnRequest::new("a preview", EdgeMode::Background)
+        };
+        let call = CallId::new(1, 0);
+        let requester = Requester {
+            run,
+            spec: &parent,
+            call: &call,
+            workspace: &workspace,
+            not_after: None,
+        };
+        Ok(self.child_spec(requester, run, request, None)?)
+    }
+
+    /// What every layer says about a call of a run that was admitted like this.
+    pub fn explain(
+        &self,
+        spec: &RunSpec,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Explanation, RuntimeError> {
+        let Some(found) = self.toolbox.find(tool, arguments) else {
+            return Err(RuntimeError::Refused(t!(
+                spec.lang,
+                "call-unknown-tool",
+                name = tool,
+                known = spec.tools.join(", ")
+            )));
+        };
+        Ok(Authority::of(spec, &spec.workspace, &[]).explain(found.facts, &found.arguments))
+    }
+
+    /// The names of all tools there are.
+    pub fn tool_names(&self) -> Vec<String> {
+        let facts = self.toolbox.facts().iter();
+        facts.map(|tool| tool.name.clone()).collect()
+    }
+
     /// Decides about a run without a parent.
     pub(crate) fn root_spec(&self, run: RunId, new: NewRun) -> Result<RunSpec, SpawnRefused> {
         let lang = new.lang;
@@ -62,10 +167,40 @@ impl Shared {
             Lane::Subagent => DefaultDeny::Leaf,
         };
         let settings = self.settings.agent(&agent.name);
-        let tools = self.granted(lang, &agent, None, default_deny, &settings.tools)?;
         let model = self.model_for(&agent, new.model.as_deref(), None, &new.default_model);
+        let confinement = self.confinement(settings, None);
+        let admitted = self.admitted_with(
+            lang,
+            &Candidate {
+                agent: &agent,
+                settings,
+                model: &model,
+                session: &new.session,
+                depth,
+                default_deny,
+                parent: None,
+                narrowing: &ToolNarrowing::default(),
+                mode: settings.mode.map_or(new.mode, |mode| mode.within(new.mode)),
+                confinement,
+            },
+        )?;
         let asking = self.asking(settings, &model);
         let schema = checked_schema(lang, new.result_schema)?;
+        let skills = self.skills_of_root(&new.workspace, settings);
+        let limits = limits_of(
+            defaults,
+            &agent,
+            new.max_iterations
+                .or(settings.max_iterations_within(agent.max_iterations)),
+            new.timeout.or(settings.timeout).map(millis),
+            new.budget.within(settings.budget).or(defaults.budget),
+        );
+        let around = Around {
+            lang,
+            workspace: &new.workspace,
+            schema: schema.as_deref(),
+            skills: &skills,
+        };
         Ok(RunSpec {
             session: new.session,
             parent: None,
@@ -74,15 +209,9 @@ impl Shared {
             lane,
             priority: new.priority,
             label: label_of(new.label.as_deref(), &new.task),
-            limits: limits_of(
-                defaults,
-                &agent,
-                new.max_iterations
-                    .or(settings.max_iterations_within(agent.max_iterations)),
-                new.timeout.or(settings.timeout).map(millis),
-                new.budget,
-            ),
-            agent: self.prepared(agent, &tools, lang, &new.workspace, schema.as_deref()),
+            account: limits.budget.needs_account().then_some(run),
+            limits,
+            agent: self.prepared(agent, &admitted.tools, &around),
             task: checked_task(lang, new.task)?,
             fallbacks: chain(&model, new.fallbacks.or(asking.fallbacks)),
             model,
@@ -93,11 +222,19 @@ impl Shared {
             lang,
             announce: Announce::Steer,
             cleanup: Cleanup::Keep,
-            tools,
+            tools: admitted.tools,
             continues: new.continues,
             fork: None,
             report_to: new.report_to,
-            approved: new.approved,
+            policy_hash: hash(&admitted.policy),
+            policy: admitted.policy,
+            skills,
+            confinement,
+            isolation: new
+                .isolation
+                .or(settings.isolation)
+                .unwrap_or(Isolation::None),
+            not_after: None,
             caps: self.settings.caps,
         })
     }
@@ -106,6 +243,7 @@ impl Shared {
     pub(crate) fn child_spec(
         &self,
         requester: Requester<'_>,
+        run: RunId,
         request: SpawnRequest,
         continues: Option<RunId>,
     ) -> Result<RunSpec, SpawnRefused> {
@@ -132,21 +270,56 @@ impl Shared {
         let depth = parent.depth + 1;
         let default_deny = DefaultDeny::at(depth, parent.caps.max_depth);
         let settings = self.settings.agent(&agent.name);
-        let tools = self.granted(
-            lang,
-            &agent,
-            Some(&parent.tools),
-            default_deny,
-            &narrower(&request.tools, &settings.tools, &self.settings.denied_tools),
-        )?;
         let model = self.model_for(
             &agent,
             request.model.as_deref(),
             self.settings.child_model.as_deref(),
             &parent.model,
         );
+        let confinement = self.confinement(settings, Some(parent));
+        let admitted = self.admitted_with(
+            lang,
+            &Candidate {
+                agent: &agent,
+                settings,
+                model: &model,
+                session: &parent.session,
+                depth,
+                default_deny,
+                parent: Some(parent),
+                narrowing: &request.tools,
+                mode: settings.mode.unwrap_or(parent.policy.mode),
+                confinement,
+            },
+        )?;
         let asking = self.asking(settings, &model);
         let schema = checked_schema(lang, request.result_schema)?;
+        let skills =
+            self.skills_of_child(parent, requester.workspace, settings, &request.skills)?;
+        let limits = limits_of(
+            &self.settings.child,
+            &agent,
+            settings.max_iterations_within(agent.max_iterations),
+            request
+                .timeout_seconds
+                .map(|seconds| seconds.saturating_mul(1000))
+                .or(settings.timeout.map(millis)),
+            request
+                .budget
+                .within(settings.budget)
+                .or(self.settings.child.budget),
+        );
+        let account = if limits.budget.needs_account() {
+            Some(run)
+        } else {
+            parent.account
+        };
+        let around = Around {
+            lang,
+            workspace: requester.workspace,
+            schema: schema.as_deref(),
+            skills: &skills,
+        };
         Ok(RunSpec {
             session: parent.session.clone(),
             parent: Some(ParentLink {
@@ -159,17 +332,8 @@ impl Shared {
             lane: Lane::Subagent,
             priority: request.priority.unwrap_or(Priority::Normal),
             label: label_of(request.label.as_deref(), &request.task),
-            limits: limits_of(
-                &self.settings.child,
-                &agent,
-                settings.max_iterations_within(agent.max_iterations),
-                request
-                    .timeout_seconds
-                    .map(|seconds| seconds.saturating_mul(1000))
-                    .or(settings.timeout.map(millis)),
-                request.budget.within(parent.limits.budget),
-            ),
-            agent: self.prepared(agent, &tools, lang, &parent.workspace, schema.as_deref()),
+            limits,
+            agent: self.prepared(agent, &admitted.tools, &around),
             task: checked_task(lang, request.task)?,
             fallbacks: chain(&model, asking.fallbacks),
             model,
@@ -179,7 +343,7 @@ impl Shared {
                 .or_else(|| parent.thinking.clone()),
             sampling: asking.sampling,
             result_schema: schema,
-            workspace: parent.workspace.clone(),
+            workspace: requester.workspace.to_owned(),
             lang,
             // Who waits for a result cannot be kept from hearing it.
             announce: match request.mode {
@@ -187,11 +351,20 @@ impl Shared {
                 EdgeMode::Background => request.announce.unwrap_or(Announce::Steer),
             },
             cleanup: request.cleanup.unwrap_or(self.settings.default_cleanup),
-            tools,
+            tools: admitted.tools,
             continues,
             fork: None,
             report_to: Vec::new(),
-            approved: parent.approved,
+            policy_hash: hash(&admitted.policy),
+            policy: admitted.policy,
+            skills,
+            confinement,
+            isolation: request
+                .isolation
+                .or(settings.isolation)
+                .unwrap_or(Isolation::None),
+            account,
+            not_after: requester.not_after,
             caps: parent.caps,
         })
     }
@@ -234,14 +407,12 @@ impl Shared {
         patterns.any(|pattern| matches(pattern, &agent.name))
     }
 
-    fn granted(
+    /// What the new run may do, or what has taken every tool away.
+    fn admitted_with(
         &self,
         lang: Lang,
-        agent: &AgentDefinition,
-        parent: Option<&[String]>,
-        default_deny: DefaultDeny,
-        narrowing: &ToolNarrowing,
-    ) -> Result<Vec<String>, SpawnRefused> {
+        candidate: &Candidate<'_>,
+    ) -> Result<Admitted, SpawnRefused> {
         let offered: Vec<ToolFacts> = self
             .toolbox
             .facts()
@@ -249,15 +420,131 @@ impl Shared {
             .filter(|tool| self.settings.subagents_enabled || tool.touches != Touches::Runs)
             .cloned()
             .collect();
-        grant(&GrantQuestion {
+        let policy = &self.settings.policy;
+        let sandboxed = candidate.confinement.sandbox == SandboxMode::Required;
+        admit(&Admission {
             registered: &offered,
-            parent,
-            agent: &agent.tools,
-            read_only: agent.read_only,
-            default_deny,
-            narrowing,
+            depth: candidate.depth,
+            parent: candidate.parent.map(|parent| Parent {
+                agent: &parent.agent.name,
+                policy: &parent.policy,
+                tools: &parent.tools,
+                delegate_ceiling: self
+                    .settings
+                    .agent(&parent.agent.name)
+                    .delegate_ceiling
+                    .as_deref(),
+            }),
+            operator: &self.operator_layers(candidate, sandboxed),
+            agent: AgentRules {
+                name: &candidate.agent.name,
+                selection: &candidate.agent.tools,
+                settings: &candidate.settings.rules,
+                read_only: candidate.agent.read_only,
+            },
+            subagents: SubagentRules {
+                default_deny: candidate.default_deny,
+                rules: &policy.children,
+                inherit: candidate.narrowing.inherit.unwrap_or(policy.inherit_tools),
+            },
+            narrowing: candidate.narrowing,
+            mode: candidate.mode,
+            allow_dangerous: policy.allow_dangerous,
+            sandboxed,
         })
-        .map_err(|denial| SpawnRefused(nothing_left(lang, agent, &denial)))
+        .map_err(|denial| SpawnRefused(nothing_left(lang, candidate.agent, &denial)))
+    }
+
+    /// The operator's rules that speak about a run: for all, for its vendor, for its session, and
+    /// for runs in a sandbox.
+    fn operator_layers(&self, candidate: &Candidate<'_>, sandboxed: bool) -> Vec<PolicyLayer> {
+        let policy = &self.settings.policy;
+        let vendor = candidate.model.split('/').next().unwrap_or_default();
+        let mut layers = vec![layer(
+            &policy.global,
+            Layer::Global,
+            "config policy".to_owned(),
+        )];
+        for (name, rules) in &policy.providers {
+            if matches(name, vendor) {
+                let source = format!("config policy.providers.{name}");
+                layers.push(layer(rules, Layer::Provider, source));
+            }
+        }
+        for (pattern, rules) in &policy.groups {
+            if matches(pattern, candidate.session.as_str()) {
+                let source = format!("config policy.groups.{pattern:?}");
+                layers.push(layer(rules, Layer::Group, source));
+            }
+        }
+        if sandboxed {
+            let source = "config policy.sandbox".to_owned();
+            layers.push(layer(&policy.sandbox, Layer::Sandbox, source));
+        }
+        layers.retain(|layer| !layer.is_empty());
+        layers
+    }
+
+    /// What shell commands are started in: never less than around the parent's.
+    fn confinement(&self, settings: &AgentSettings, parent: Option<&RunSpec>) -> Confinement {
+        let wanted = Confinement {
+            sandbox: self.settings.confinement.sandbox,
+            network: settings
+                .network
+                .unwrap_or(self.settings.confinement.network),
+        };
+        match parent {
+            None => wanted,
+            Some(parent) => Confinement {
+                sandbox: match parent.confinement.sandbox {
+                    SandboxMode::Required => SandboxMode::Required,
+                    SandboxMode::Off => wanted.sandbox,
+                },
+                network: wanted.network && parent.confinement.network,
+            },
+        }
+    }
+
+    fn skills_of_root(&self, workspace: &Path, settings: &AgentSettings) -> Vec<SkillRef> {
+        let mut skills = self.skills.in_workspace(workspace);
+        keep_skills(&mut skills, settings.skills.as_deref(), &[]);
+        skills
+    }
+
+    /// A child has its parent's skills, unless somebody says otherwise, and those of folders that
+    /// were named; lists can only narrow.
+    fn skills_of_child(
+        &self,
+        parent: &RunSpec,
+        workspace: &Path,
+        settings: &AgentSettings,
+        asked: &SkillNarrowing,
+    ) -> Result<Vec<SkillRef>, SpawnRefused> {
+        let configured = &self.settings.skills;
+        let mut skills = if asked.inherit.unwrap_or(configured.inherit) {
+            parent.skills.clone()
+        } else {
+            Vec::new()
+        };
+        let configured_folders = configured
+            .extra_dirs
+            .iter()
+            .map(|folder| self.skills.in_operators_folder(workspace, folder));
+        let asked_folders = asked
+            .extra_dirs
+            .iter()
+            .map(|folder| self.skills.in_folder(workspace, folder));
+        for found in configured_folders.chain(asked_folders) {
+            for skill in found.map_err(SpawnRefused)? {
+                if !skills.iter().any(|known| known.name == skill.name) {
+                    skills.push(skill);
+                }
+            }
+        }
+        keep_skills(&mut skills, configured.allow.as_deref(), &configured.deny);
+        keep_skills(&mut skills, settings.skills.as_deref(), &[]);
+        keep_skills(&mut skills, asked.allow.as_deref(), &asked.deny);
+        Ok(skills)
     }
 
     /// The call's wish, then the definition's, then what was set for the agent, then its kind's,
@@ -311,9 +598,7 @@ impl Shared {
         &self,
         mut agent: AgentDefinition,
         tools: &[String],
-        lang: Lang,
-        workspace: &Path,
-        schema: Option<&Value>,
+        around: &Around<'_>,
     ) -> AgentDefinition {
         let may_delegate = tools
             .iter()
@@ -323,19 +608,41 @@ impl Shared {
         agent.prompt = system_prompt(
             &agent,
             &PromptContext {
-                lang,
-                workspace,
+                lang: around.lang,
+                workspace: around.workspace,
                 agents: &allowed,
+                skills: around.skills,
             },
         );
-        if let Some(schema) = schema {
+        if let Some(schema) = around.schema {
             agent.prompt.push_str("\n\n");
-            agent
-                .prompt
-                .push_str(&t!(lang, "prompt-schema", schema = schema.to_string()));
+            agent.prompt.push_str(&t!(
+                around.lang,
+                "prompt-schema",
+                schema = schema.to_string()
+            ));
         }
         agent
     }
+}
+
+/// What a prompt says about the world of a run.
+struct Around<'a> {
+    lang: Lang,
+    workspace: &'a Path,
+    schema: Option<&'a Value>,
+    skills: &'a [SkillRef],
+}
+
+fn layer(rules: &Rules, layer: Layer, source: String) -> PolicyLayer {
+    rules.clone().into_layer(layer, source)
+}
+
+fn keep_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[String]) {
+    let fits = |patterns: &[String], name: &str| patterns.iter().any(|it| matches(it, name));
+    skills.retain(|skill| {
+        allow.is_none_or(|allow| fits(allow, &skill.name)) && !fits(deny, &skill.name)
+    });
 }
 
 fn limits_of(
@@ -343,7 +650,7 @@ fn limits_of(
     agent: &AgentDefinition,
     max_iterations: Option<u32>,
     timeout_ms: Option<u64>,
-    budget: sortie_core::Budget,
+    budget: Budget,
 ) -> Limits {
     let timeout_ms = match timeout_ms {
         None => defaults.timeout.map(millis),
@@ -365,24 +672,6 @@ fn chain(model: &str, fallbacks: Option<Vec<String>>) -> Vec<String> {
     let mut fallbacks = fallbacks.unwrap_or_default();
     fallbacks.retain(|other| other != model);
     fallbacks
-}
-
-/// What a caller and an operator leave of a child's tools: both can only narrow.
-fn narrower(call: &ToolNarrowing, agent: &ToolNarrowing, denied: &[String]) -> ToolNarrowing {
-    let allow = match (&call.allow, &agent.allow) {
-        (Some(call), Some(agent)) => Some(
-            call.iter()
-                .filter(|name| agent.iter().any(|pattern| matches(pattern, name)))
-                .cloned()
-                .collect(),
-        ),
-        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
-        (None, None) => None,
-    };
-    ToolNarrowing {
-        allow,
-        deny: [&call.deny, &agent.deny, denied].concat(),
-    }
 }
 
 fn checked_schema(lang: Lang, schema: Option<Value>) -> Result<Option<Arc<Value>>, SpawnRefused> {

@@ -1,13 +1,15 @@
 //! What a run's delegation tools can do: start children and manage them.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use sortie_core::{
-    Admission, Admit, Announce, CallId, Cancellation, CancelledBy, ChildRef, ChildWait, Fence,
-    InboxItem, ListFilter, ManageRequest, NotificationKind, Outcome, Refusal, RunId, RunRecord,
-    RunSpec, Sender, SpawnRequest, Spawned, Spawner, ToolAnswer, ToolFailure, ToolOutcome,
-    ToolReply,
+    Admission, Admit, Announce, Answerer, CallId, Cancellation, CancelledBy, ChildRef, ChildWait,
+    Fence, InboxItem, ListFilter, ManageRequest, NotificationKind, Outcome, Refusal, Replied,
+    Reply, RequestKind, RunId, RunRecord, RunSpec, Sender, SpawnRequest, Spawned, Spawner,
+    Timestamp, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
 };
-use sortie_text::{first_chars, outcome_error, text};
+use sortie_text::{first_chars, outcome_error, t, text};
 
 use crate::crash::{self, Point};
 use crate::runtime::Shared;
@@ -22,6 +24,10 @@ pub(crate) struct RunSpawner<'a> {
     pub(crate) fence: Fence,
     pub(crate) spec: &'a RunSpec,
     pub(crate) call: &'a CallId,
+    /// The folder that the run works in.
+    pub(crate) workspace: &'a Path,
+    /// When everything that it starts has to be done.
+    pub(crate) not_after: Option<Timestamp>,
 }
 
 #[async_trait]
@@ -35,13 +41,17 @@ impl Spawner for RunSpawner<'_> {
             run: self.fence.run,
             spec: self.spec,
             call: self.call,
+            workspace: self.workspace,
+            not_after: self.not_after,
         };
+        let run = self.shared.clock.new_run_id();
         let spec = self
             .shared
-            .child_spec(requester, request, continues)
+            .planner
+            .child_spec(requester, run, request, continues)
             .map_err(|refused| ToolFailure::new(refused.0))?;
         let child = ChildRef {
-            run: self.shared.clock.new_run_id(),
+            run,
             agent: spec.agent.name.clone(),
             label: spec.label.clone(),
         };
@@ -85,6 +95,10 @@ impl Spawner for RunSpawner<'_> {
             ManageRequest::Wait { ids } => self.wait(ids).await,
             ManageRequest::Steer { id, message } => self.steer(&id, message).await,
             ManageRequest::Cancel { id } => self.cancel(&id).await,
+            ManageRequest::Answer { request, text } => self.answer(&request, text).await,
+            ManageRequest::Diff { id } => self.diff(&id).await,
+            ManageRequest::Apply { id } => self.apply(&id).await,
+            ManageRequest::Discard { id } => self.discard(&id).await,
         }
     }
 }
@@ -159,6 +173,78 @@ impl RunSpawner<'_> {
             None => "manage-cancelled",
         };
         answer(text(self.spec.lang, key, &[("label", child.label.into())]))
+    }
+
+    /// Answers a question of a child, or hands it on to a person. A parent can answer questions,
+    /// and never approve anything: what it says is a model's word.
+    async fn answer(&self, wanted: &str, words: Option<String>) -> ToolReply {
+        let unknown = || ToolFailure::new(t!(self.spec.lang, "answer-unknown", id = wanted));
+        let found = self.shared.store.find_request(wanted).await;
+        let asked = found.map_err(|_| unknown())?;
+        let child = self.shared.store.get(asked.task_id).await.map_err(failed)?;
+        let RequestKind::Question(_) = &asked.request.kind else {
+            return Err(unknown());
+        };
+        if child.parent != Some(self.fence.run) {
+            return Err(unknown());
+        }
+        let Some(words) = words else {
+            self.shared
+                .store
+                .escalate(&asked.request.id, self.shared.clock.now())
+                .await
+                .map_err(failed)?;
+            return answer(t!(self.spec.lang, "answer-escalated", label = child.label));
+        };
+        let reply = Reply::Answered {
+            by: Answerer::Parent,
+            text: words,
+        };
+        let replied = self.shared.reply(&asked.request.id, reply).await;
+        answer(match replied.map_err(failed)? {
+            Replied::Noted { .. } => t!(self.spec.lang, "answer-given", label = child.label),
+            Replied::TooLate { .. } => t!(self.spec.lang, "answer-too-late", label = child.label),
+        })
+    }
+
+    async fn diff(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let changed = self.shared.changed(child.run_id).await;
+        answer(
+            changed
+                .map_err(|error| ToolFailure::new(error.to_string()))?
+                .diff,
+        )
+    }
+
+    async fn apply(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let changed = self.shared.changed(child.run_id).await;
+        let changed = changed.map_err(|error| ToolFailure::new(error.to_string()))?;
+        let files = self
+            .shared
+            .worktrees
+            .apply(&changed.worktree, &changed.changes)
+            .await
+            .map_err(ToolFailure::new)?;
+        answer(t!(
+            self.spec.lang,
+            "changes-applied",
+            count = files.len(),
+            files = files.join(", ")
+        ))
+    }
+
+    async fn discard(&self, id: &str) -> ToolReply {
+        let child = self.child(id).await?;
+        let changed = self.shared.changed(child.run_id).await;
+        let changed = changed.map_err(|error| ToolFailure::new(error.to_string()))?;
+        self.shared
+            .worktrees
+            .discard(&changed.worktree, &changed.changes)
+            .await
+            .map_err(ToolFailure::new)?;
+        answer(t!(self.spec.lang, "changes-discarded", label = child.label))
     }
 
     async fn children(&self) -> Result<Vec<RunRecord>, ToolFailure> {
@@ -236,11 +322,18 @@ impl RunSpawner<'_> {
                 text(lang, "spawn-too-deep", &[("max", u64::from(*max).into())])
             }
             Refusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
+            Refusal::BudgetSpent { kind } => {
+                t!(lang, "spawn-no-budget", kind = kind.as_str())
+            }
         })
     }
 }
 
 const DELIVERED: sortie_core::Delivery = sortie_core::Delivery::Delivered;
+
+fn failed(error: sortie_core::StoreError) -> ToolFailure {
+    ToolFailure::new(error.to_string())
+}
 
 fn answer(text: String) -> ToolReply {
     Ok(ToolOutcome::Answer(ToolAnswer::text(text)))

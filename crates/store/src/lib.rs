@@ -1,11 +1,12 @@
-//! The durable registry on SQLite: runs, journal, inbox, outbox and leases.
+//! The durable registry on SQLite: runs, journal, inbox, outbox, leases, requests, accounts and the
+//! audit.
 //!
 //! Every change is a transition: a function over a connection inside a transaction, in
 //! `transitions/`. [`SqliteStore`] hands transitions to one writer's thread that commits many at
 //! once; [`InlineStore`] runs the same ones at once, for simulations. [`ReadStore`] reads a store
 //! that another process may be writing.
 //!
-//! Invariants: one process writes (a lock file); nothing is answered before it is on disk; every
+//! Invariants: one process writes (a lock file), but for words left in a mailbox; nothing is answered before it is on disk; every
 //! write for a run checks its fence; journals are gap-free and hash-chained; a terminal state and
 //! its announcements are one transaction.
 
@@ -26,14 +27,16 @@ mod writer;
 use std::path::Path;
 
 use sortie_core::{
-    BlobId, JournalEntry, ListFilter, RunId, RunRecord, Seq, Stats, StoreError, StoreResult,
-    UsageLine, VerifyReport,
+    AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
+    Replied, Reply, ReplyTo, RequestFilter, RequestId, RunId, RunRecord, Seq, SessionGrant,
+    SessionKey, Stats, StoreError, StoreResult, Timestamp, UsageLine, VerifyReport,
 };
 
-use crate::execute::Inline;
+use crate::execute::{Begin, Inline, transact};
 use crate::fault::Fault;
 use crate::lock::Lock;
 use crate::readers::Readers;
+use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 
 pub use crate::lock::Owner;
@@ -78,6 +81,35 @@ impl SqliteStore {
     pub fn open_read_only(home: &Path) -> StoreResult<ReadStore> {
         let readers = Readers::open(home.join(DATABASE)).map_err(opening)?;
         Ok(ReadStore { readers })
+    }
+
+    /// Leaves a reply for whoever owns the store in a directory, without its lock. `Noted` says that
+    /// the owner will find it, also one that starts later. `request` may be the beginning of an id.
+    pub fn leave_reply(
+        home: &Path,
+        request: &RequestId,
+        reply: Reply,
+        at: Timestamp,
+    ) -> StoreResult<Replied> {
+        const LEAVING: &str = "leave a reply";
+        let letter = ReplyTo {
+            request: request.clone(),
+            reply,
+            at,
+        };
+        let path = home.join(DATABASE);
+        let nobody = || requests::unknown(request.as_str());
+        let left = path
+            .exists()
+            .then(|| schema::open_existing(&path))
+            .transpose()
+            .and_then(|connection| connection.flatten().ok_or_else(nobody))
+            .and_then(|connection| {
+                transact(&connection, Begin::Writing, |connection| {
+                    mailbox::leave_reply(connection, &letter)
+                })
+            });
+        left.map_err(|fault| fault.while_doing(LEAVING))
     }
 }
 
@@ -136,6 +168,36 @@ impl ReadStore {
     /// A long output of a run.
     pub async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
         queries::blob(&self.readers, run, id).await
+    }
+
+    /// Requests, oldest first: the open ones, or all.
+    pub async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
+        queries::requests(&self.readers, filter).await
+    }
+
+    /// The request that a person means by the beginning of its id.
+    pub async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
+        queries::find_request(&self.readers, prefix).await
+    }
+
+    /// What persons allowed for a whole session.
+    pub async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>> {
+        queries::grants(&self.readers, session).await
+    }
+
+    /// The accounts that a run draws from, one line for each kind that is limited.
+    pub async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>> {
+        queries::balances(&self.readers, run).await
+    }
+
+    /// Lines of the audit, in order.
+    pub async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
+        queries::audit(&self.readers, filter).await
+    }
+
+    /// Checks the whole audit, and that every journaled answer of a call is in it.
+    pub async fn verify_audit(&self) -> StoreResult<AuditReport> {
+        queries::verify_audit(&self.readers).await
     }
 
     /// Checks every journal against its hash chain and the record against the journal.

@@ -2,11 +2,13 @@
 
 use async_trait::async_trait;
 use sortie_core::{
-    Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
-    Claimed, Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, Hold,
-    InboxItem, Journal, JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover,
-    RecoverReport, Registry, RunId, RunRecord, Seq, Settlement, Stats, StoreError, StoreResult,
-    Timestamp, Unblock, Update, UsageLine, VerifyReport,
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    AuditReport, Balance, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
+    Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, Hold, InboxItem,
+    Journal, JournalEntry, ListFilter, OpenRequest, Outbox, OutboxEntry, Park, Recover,
+    RecoverReport, Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve,
+    Reserved, RunId, RunRecord, Seq, SessionGrant, SessionKey, Settlement, Spent, Stats,
+    StoreError, StoreResult, Timestamp, Unblock, Update, UsageLine, VerifyReport,
 };
 
 use crate::SqlStore;
@@ -19,7 +21,8 @@ use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::claim::Lease;
 use crate::transitions::finish::LastEntries;
 use crate::transitions::{
-    admit, append, archive, cancel, claim, deliver, finish, read, recover, update,
+    accounts, admit, append, archive, cancel, claim, deliver, finish, mailbox, read, recover,
+    requests, update,
 };
 
 const READING: &str = "read the journals of claimed tasks";
@@ -234,6 +237,97 @@ impl<E: Execute> Outbox for SqlStore<E> {
                 deliver::unblock(connection, run, choice, at)
             })
             .await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Requests for SqlStore<E> {
+    async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
+        queries::requests(&self.execute, filter).await
+    }
+
+    async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
+        queries::find_request(&self.execute, prefix).await
+    }
+
+    async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied> {
+        self.execute
+            .write("note a reply", move |connection| {
+                requests::reply(connection, &reply)
+            })
+            .await
+    }
+
+    async fn escalate(&self, request: &RequestId, _at: Timestamp) -> StoreResult<()> {
+        let request = request.clone();
+        self.execute
+            .write("hand a question to a person", move |connection| {
+                requests::escalate(connection, &request)
+            })
+            .await
+    }
+
+    /// Looks before it writes: this is called often, and mostly there is nothing.
+    async fn settle_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>> {
+        const DOING: &str = "settle requests";
+        let any_due = self
+            .execute
+            .read(DOING, move |connection| mailbox::any_due(connection, now))
+            .await?;
+        if !any_due {
+            return Ok(Vec::new());
+        }
+        self.execute
+            .write(DOING, move |connection| mailbox::settle(connection, now))
+            .await
+    }
+
+    async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>> {
+        queries::grants(&self.execute, session).await
+    }
+
+    async fn revoke(&self, session: &SessionKey, rule: Option<&str>) -> StoreResult<u64> {
+        let session = session.clone();
+        let rule = rule.map(str::to_owned);
+        self.execute
+            .write("take back what was allowed", move |connection| {
+                requests::revoke(connection, &session, rule.as_deref())
+            })
+            .await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Accounts for SqlStore<E> {
+    async fn reserve(&self, reserve: Reserve) -> StoreResult<Reserved> {
+        self.execute
+            .write("set a budget aside", move |connection| {
+                accounts::reserve(connection, &reserve)
+            })
+            .await
+    }
+
+    async fn spend(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Spent> {
+        self.execute
+            .write("spend a budget", move |connection| {
+                accounts::spend(connection, fence, kind, wanted)
+            })
+            .await
+    }
+
+    async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>> {
+        queries::balances(&self.execute, run).await
+    }
+}
+
+#[async_trait]
+impl<E: Execute> Audit for SqlStore<E> {
+    async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
+        queries::audit(&self.execute, filter).await
+    }
+
+    async fn verify_audit(&self) -> StoreResult<AuditReport> {
+        queries::verify_audit(&self.execute).await
     }
 }
 

@@ -1,13 +1,16 @@
 //! The queries, with the words for their failures; the same for every kind of store.
 
 use sortie_core::{
-    BlobId, JournalEntry, ListFilter, RunId, RunRecord, Seq, Stats, StoreResult, UsageLine,
+    AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
+    RequestFilter, RunId, RunRecord, Seq, SessionGrant, SessionKey, Stats, StoreResult, UsageLine,
     VerifyReport,
 };
 
 use crate::chain;
 use crate::execute::Query;
-use crate::transitions::{read, verify as check};
+use crate::transitions::{
+    accounts, audit as trail, read, request_views, requests as asked, verify as check,
+};
 
 pub(crate) async fn get(source: &impl Query, run: RunId) -> StoreResult<RunRecord> {
     source
@@ -75,4 +78,56 @@ pub(crate) async fn blob(
 
 pub(crate) async fn verify(source: &impl Query) -> StoreResult<VerifyReport> {
     source.read("check itself", check::verify).await
+}
+
+pub(crate) async fn requests(
+    source: &impl Query,
+    filter: RequestFilter,
+) -> StoreResult<Vec<OpenRequest>> {
+    source
+        .read("list requests", move |connection| {
+            request_views::list(connection, &filter)
+        })
+        .await
+}
+
+pub(crate) async fn find_request(source: &impl Query, prefix: &str) -> StoreResult<OpenRequest> {
+    let prefix = prefix.to_owned();
+    source
+        .read("find a request", move |connection| {
+            request_views::find(connection, &prefix)
+        })
+        .await
+}
+
+pub(crate) async fn grants(
+    source: &impl Query,
+    session: &SessionKey,
+) -> StoreResult<Vec<SessionGrant>> {
+    let session = session.clone();
+    source
+        .read("list what was allowed", move |connection| {
+            asked::grants(connection, &session)
+        })
+        .await
+}
+
+pub(crate) async fn balances(source: &impl Query, run: RunId) -> StoreResult<Vec<Balance>> {
+    source
+        .read("read an account", move |connection| {
+            accounts::balances(connection, run)
+        })
+        .await
+}
+
+pub(crate) async fn audit(source: &impl Query, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
+    source
+        .read("read the audit", move |connection| {
+            trail::read(connection, &filter)
+        })
+        .await
+}
+
+pub(crate) async fn verify_audit(source: &impl Query) -> StoreResult<AuditReport> {
+    source.read("check the audit", trail::verify).await
 }

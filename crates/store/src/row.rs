@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use rusqlite::{Connection, Row, named_params, params};
 use sortie_core::{
-    Admit, Announce, Announcement, CallId, Cancellation, Delivery, EdgeMode, Epoch, Fence, Outcome,
-    Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, SinkAddress, Status, StoreError, Summary,
-    Timestamp, UnknownWord, Usage,
+    Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch, Fence,
+    Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, SinkAddress, Status, StoreError,
+    Summary, Timestamp, UnknownWord, Usage,
 };
 
 use crate::chain::{GENESIS, Tail};
@@ -86,8 +86,8 @@ pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
     at.0.saturating_sub(ahead_ms)
 }
 
-/// Writes the row of a new run.
-pub(crate) fn insert(connection: &Connection, admit: &Admit) -> Done<()> {
+/// Writes the row of a new run that draws from `account`.
+pub(crate) fn insert(connection: &Connection, admit: &Admit, account: Option<&str>) -> Done<()> {
     let Admit { run, spec, at, .. } = admit;
     let parent = spec.parent.as_ref();
     sql::run(
@@ -95,11 +95,13 @@ pub(crate) fn insert(connection: &Connection, admit: &Admit) -> Done<()> {
         "INSERT INTO runs (
              run_id, root_id, parent_id, parent_call, mode, session, child_session, agent, lane,
              priority, label, task, thinking, depth, announce, cleanup, report_to, timeout_ms,
-             queue_key, delivery, created_at, head_hash, model, waiting_on)
+             queue_key, delivery, created_at, head_hash, model, waiting_on, account_id, wall_ms,
+             not_after, audited)
          VALUES (
              :run_id, :root_id, :parent_id, :parent_call, :mode, :session, :child_session, :agent,
              :lane, :priority, :label, :task, :thinking, :depth, :announce, :cleanup, :report_to,
-             :timeout_ms, :queue_key, :delivery, :created_at, :head_hash, :model, 'slot')",
+             :timeout_ms, :queue_key, :delivery, :created_at, :head_hash, :model, 'slot',
+             :account_id, :wall_ms, :not_after, 1)",
         named_params! {
             ":run_id": run.to_string(),
             ":root_id": spec.root.to_string(),
@@ -124,6 +126,9 @@ pub(crate) fn insert(connection: &Connection, admit: &Admit) -> Done<()> {
             ":created_at": at.0,
             ":head_hash": GENESIS,
             ":model": spec.model,
+            ":account_id": account,
+            ":wall_ms": spec.limits.budget.wall_ms.map(whole),
+            ":not_after": spec.not_after.map(|moment| moment.0),
         },
     )?;
     Ok(())
@@ -145,10 +150,20 @@ pub(crate) const RECORD_COLUMNS: &str = "run_id, root_id, parent_id, mode, sessi
      archived_at, head_seq, deaths, cancel IS NOT NULL AS cancel_requested, model, waiting_on, \
      progress, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
      cost_usd, unpriced, children_unpriced, last_text, wait_position, children_input_tokens, children_output_tokens, \
-     children_cache_read_tokens, children_cache_write_tokens, children_cost_usd";
+     children_cache_read_tokens, children_cache_write_tokens, children_cost_usd, account_id";
 
-/// Reads a record, without its place in the queue for a slot; the phase tells whether it has one.
-pub(crate) fn record(row: &Row<'_>) -> Done<(RunRecord, Phase)> {
+/// A record without what other rows add to it.
+#[derive(Debug)]
+pub(crate) struct BareRecord {
+    pub(crate) record: RunRecord,
+    /// Tells whether it has a place in the queue for a slot.
+    pub(crate) phase: Phase,
+    /// The account that it draws from.
+    pub(crate) account: Option<String>,
+}
+
+/// Reads a record, without its place in the queue for a slot and without its budget.
+pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
     let record = RunRecord {
         run_id: word(row, "run_id")?,
         child_session: word(row, "child_session")?,
@@ -189,8 +204,13 @@ pub(crate) fn record(row: &Row<'_>) -> Done<(RunRecord, Phase)> {
         head: Seq(row.get("head_seq")?),
         crashes: row.get("deaths")?,
         cancel_requested: row.get("cancel_requested")?,
+        budget: Vec::new(),
     };
-    Ok((record, word(row, "phase")?))
+    Ok(BareRecord {
+        record,
+        phase: word(row, "phase")?,
+        account: row.get("account_id")?,
+    })
 }
 
 /// What ending, cancelling and recovering need to know of a run.
@@ -206,7 +226,7 @@ pub(crate) struct RunRow {
     pub(crate) tail: Tail,
     pub(crate) cancel: Option<Cancellation>,
     pub(crate) last_text: Option<String>,
-    pub(crate) timeout_ms: Option<u64>,
+    pub(crate) deadline_at: Option<Timestamp>,
     pub(crate) deaths: u32,
     pub(crate) deaths_since_progress: u32,
     pub(crate) head_at_claim: i64,
@@ -221,6 +241,9 @@ pub(crate) struct RunRow {
     tool_calls: u32,
     pub(crate) usage: Usage,
     pub(crate) unpriced: u32,
+    /// The account that it draws from.
+    pub(crate) account: Option<String>,
+    changes: Option<Changes>,
 }
 
 impl RunRow {
@@ -245,6 +268,15 @@ impl RunRow {
             tool_calls: self.tool_calls,
             elapsed_ms: self.started_at.map_or(0, |started| at.ms_since(started)),
             usage: self.usage,
+            changes: self.changes.clone(),
+        }
+    }
+
+    /// The time that it was given, from its first claim to its deadline.
+    pub(crate) fn given_ms(&self) -> u64 {
+        match (self.started_at, self.deadline_at) {
+            (Some(started), Some(deadline)) => deadline.ms_since(started),
+            (None, _) | (_, None) => 0,
         }
     }
 
@@ -259,10 +291,10 @@ pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> 
     sql::first(
         connection,
         "SELECT run_id, root_id, parent_id, parent_call, mode, session, status, phase, epoch,
-                head_seq, head_hash, cancel, last_text, timeout_ms, deaths, deaths_since_progress,
+                head_seq, head_hash, cancel, last_text, deadline_at, deaths, deaths_since_progress,
                 head_at_claim, announce, report_to, agent, label, task, started_at, tool_calls,
                 input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
-                unpriced
+                unpriced, account_id, changes
          FROM runs WHERE run_id = ?1",
         [run.to_string()],
         run_row,
@@ -290,7 +322,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         },
         cancel: optional_json(row, "cancel")?,
         last_text: row.get("last_text")?,
-        timeout_ms: natural(row, "timeout_ms")?,
+        deadline_at: moment(row, "deadline_at")?,
         deaths: row.get("deaths")?,
         deaths_since_progress: row.get("deaths_since_progress")?,
         head_at_claim: row.get("head_at_claim")?,
@@ -307,6 +339,8 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         tool_calls: row.get("tool_calls")?,
         usage: usage(row, "")?,
         unpriced: row.get("unpriced")?,
+        account: row.get("account_id")?,
+        changes: optional_json(row, "changes")?,
     })
 }
 
@@ -317,6 +351,8 @@ pub(crate) struct Held {
     pub(crate) tail: Tail,
     pub(crate) inbox_count: i64,
     pub(crate) cancel: Option<Cancellation>,
+    /// The account that it draws from.
+    pub(crate) account: Option<String>,
 }
 
 /// Checks a fence. Every write for a run starts here.
@@ -324,7 +360,7 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
     let run = fence.run.to_string();
     let held = sql::first(
         connection,
-        "SELECT rowid, head_seq, head_hash, inbox_count, cancel FROM runs
+        "SELECT rowid, head_seq, head_hash, inbox_count, cancel, account_id FROM runs
          WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
         params![run, fence.epoch.0],
         |row| {
@@ -337,6 +373,7 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
                 },
                 inbox_count: row.get(3)?,
                 cancel: optional_json(row, "cancel")?,
+                account: row.get(5)?,
             })
         },
     )?;

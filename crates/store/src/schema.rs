@@ -16,12 +16,13 @@ const CHECKPOINT_PAGES: i64 = 4_000;
 /// The log file is cut back to this size after a checkpoint.
 const LOG_BYTES: i64 = 64 << 20;
 /// More than the store has different statements.
-const CACHED_STATEMENTS: usize = 160;
+const CACHED_STATEMENTS: usize = 240;
 
 /// The migrations, in order; the first brings an empty database to version 1.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_registry.sql"),
     include_str!("migrations/0002_models.sql"),
+    include_str!("migrations/0003_authority.sql"),
 ];
 
 /// Why a database cannot be used.
@@ -67,11 +68,20 @@ pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
 
 /// Opens an existing database for reading; `None` if nobody has made its tables yet.
 pub(crate) fn open_for_reading(path: &Path) -> Done<Option<Connection>> {
+    let connection = open_existing(path)?;
+    if let Some(connection) = &connection {
+        connection.pragma_update(None, "query_only", true)?;
+    }
+    Ok(connection)
+}
+
+/// Opens an existing database beside its owner, for a reader or for a short word to the owner;
+/// `None` if nobody has made its tables yet. Brings nothing up to date.
+pub(crate) fn open_existing(path: &Path) -> Done<Option<Connection>> {
     // Not SQLITE_OPEN_READ_ONLY: after a crash the first reader has to rebuild the log's index.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     prepare(&connection)?;
-    connection.pragma_update(None, "query_only", true)?;
     match version(&connection)? {
         0 => Ok(None),
         found if found < newest() => Err(SchemaError::TooOld {

@@ -12,17 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_core::{
-    Approver, Lang, ListFilter, Notification, RunId, RunRecord, StoreError, TaskJson, Timestamp,
-    Tool,
+    Confinement, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Notification, RunId, RunRecord,
+    SandboxMode, Skills, StoreError, TaskJson, Timestamp, Tool, Worktrees,
 };
 use sortie_runtime::{Agents, FileSink, NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
-use sortie_tools::{ExecSettings, ToolSettings, Unconfined, standard_tools};
+use sortie_text::Redactor;
+use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
 use tempfile::TempDir;
 use tokio::sync::broadcast;
 
 use backstage::Voices;
-pub use backstage::{Nobody, Obliging, Prompter, Request};
+pub use backstage::{Prompter, Request};
 pub use shown::{Notes, task_lines};
 
 /// How long a test waits for something that must come.
@@ -42,8 +43,12 @@ pub struct Play {
     pub agents: Agents,
     /// Tools beside the standard ones, or instead of those of the same name.
     pub more_tools: Vec<Arc<dyn Tool>>,
-    /// Who is asked about calls that change something.
-    pub approver: Arc<dyn Approver>,
+    /// Makes worktrees.
+    pub worktrees: Arc<dyn Worktrees>,
+    /// Finds skills.
+    pub skills: Arc<dyn Skills>,
+    /// What is never written down.
+    pub redactor: Redactor,
     /// The language of everything.
     pub lang: Lang,
 }
@@ -61,11 +66,18 @@ impl Play {
             settings: Settings {
                 lang,
                 shutdown_grace: Duration::from_millis(50),
+                // A folder of a test is as good as a sandbox, and quicker.
+                confinement: Confinement {
+                    sandbox: SandboxMode::Off,
+                    network: false,
+                },
                 ..Settings::default()
             },
             agents: Agents::built_in(lang),
             more_tools: Vec::new(),
-            approver: Arc::new(Nobody(lang)),
+            worktrees: Arc::new(NoWorktrees),
+            skills: Arc::new(NoSkills),
+            redactor: Redactor::default(),
             lang,
         }
     }
@@ -134,7 +146,7 @@ impl Stage {
         NewRun {
             lang: self.play.lang,
             label: Some("main".to_owned()),
-            approved: true,
+            mode: Mode::Yolo,
             ..NewRun::new(task, self.workspace(), MODEL)
         }
     }
@@ -342,7 +354,7 @@ async fn start(play: &Play, home: &Path, prompter: &Arc<Prompter>) -> Runtime {
         exec: ExecSettings {
             environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         },
-        sandbox: Arc::new(Unconfined),
+        sandbox: None,
     });
     tools.retain(|tool| {
         let mut others = play.more_tools.iter();
@@ -354,9 +366,11 @@ async fn start(play: &Play, home: &Path, prompter: &Arc<Prompter>) -> Runtime {
         models: Arc::new(Voices(Arc::clone(prompter))),
         tools,
         agents: play.agents.clone(),
-        approver: Arc::clone(&play.approver),
         clock: Arc::new(ProcessClock::start()),
         sinks: vec![Arc::new(FileSink)],
+        worktrees: Arc::clone(&play.worktrees),
+        skills: Arc::clone(&play.skills),
+        redactor: play.redactor.clone(),
     };
     Runtime::start(parts, play.settings.clone())
         .await

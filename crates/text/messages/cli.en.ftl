@@ -57,7 +57,12 @@ resume-ended = Task { $id } has already ended: { $status }.
 
 ## Asking the person at the terminal
 
-approval-question = Allow { $agent } [{ $label }] to run { $tool }: { $what }? [y/N/a = always for this run]
+approval-question = Allow { $agent } [{ $label }] to run { $tool }: { $what }? [y/N/a1…]
+approval-question-once = Allow { $agent } [{ $label }] to run { $tool }: { $what }? [y/N]
+approval-reason = because of { $reason }
+approval-lasting = a{ $number } = always in this session: { $rule }
+question-prompt = { $agent } [{ $label }] asks; your answer:
+question-prompt-default = { $agent } [{ $label }] asks; your answer (Enter for { $default }):
 approval-size =
     { $lines ->
         [one] { $lines } line, { $bytes } bytes
@@ -209,15 +214,15 @@ doctor-lock = lock
 doctor-lock-free = free
 doctor-lock-held = held by { $owner }
 doctor-bwrap = bubblewrap
-doctor-bwrap-todo = Install bubblewrap, so that shell commands of agents can be confined.
+doctor-bwrap-todo = Install bubblewrap 0.7 or later: it holds commands best.
 doctor-landlock = Landlock
-doctor-landlock-on = on
+doctor-landlock-on = version { $version }
 doctor-landlock-off = off
 doctor-landlock-todo = Only a second line of defence; a kernel with `landlock` in its list of security modules has it.
 doctor-namespaces = user namespaces
-doctor-namespaces-on = allowed
-doctor-namespaces-off = switched off
-doctor-namespaces-todo = Bubblewrap needs them; see user.max_user_namespaces and kernel.unprivileged_userns_clone in sysctl.
+doctor-namespaces-on = work
+doctor-namespaces-off = do not work
+doctor-namespaces-todo = Sandboxes need them; see user.max_user_namespaces and kernel.unprivileged_userns_clone in sysctl.
 doctor-keys = keys
 doctor-keys-none = none set; the offline model needs none
 doctor-keys-set = set: { $names }
@@ -297,3 +302,165 @@ spent-tokens =
     }
 spent-cost = about ${ $cost }
 spent-unknown = cost unknown
+progress-budget = { $percent } % of its budget is spent
+source-user = file of the user
+source-project = file of the project
+error-web = what is configured under [web] cannot be used: { $why }
+hint-web = `sortie config show web` tells where it is set
+
+## What tasks ask of a person
+
+column-kind = Kind
+column-task = Task
+column-what = What
+column-expires = Expires in
+column-reply = Reply
+column-rule = Rule
+column-by = By
+column-at = When
+column-layer = Layer
+column-source = Source
+column-says = Says
+column-skill = Skill
+column-offered = Offered to
+field-kind = Kind
+field-task-id = Task
+field-asked = Asked
+field-time-left = Expires in
+field-reply = Reply
+field-tool = Tool
+field-layer = Layer
+field-rule = Rule
+field-why = Why
+field-arguments = Arguments:
+field-preview = What would happen:
+field-lasting = Rules for --always, the narrowest first:
+field-question = Question:
+field-options = Options:
+field-default = If nobody answers:
+field-asks = Waits for a reply (sortie approvals):
+reply-open = open
+reply-approved = approved by { $by }
+reply-approved-always = approved by { $by }, always: { $rule }
+reply-refused = refused by { $by }
+reply-refused-because = refused by { $by }: { $words }
+reply-answered = answered: { $text }
+reply-expired = nobody replied in time
+approvals-none = Nothing waits for a reply.
+approvals-unknown = There is no request { $id }; `sortie approvals list --all` shows them.
+approvals-how = To reply: sortie approvals approve { $id } [--always], or sortie approvals deny { $id } --because "…"
+approvals-how-answer = To reply: sortie approvals answer { $id } "…"
+approvals-is-question = { $id } is a question: sortie approvals answer { $id } "…"
+approvals-not-a-question = { $id } asks whether a call may run: sortie approvals approve { $id }, or deny { $id }
+approvals-empty-answer = An answer needs words: the question has no default.
+approvals-no-rule = No rule is suggested for this call. Approve it once, or name a rule: --always='exec(cargo test)'
+approvals-bad-rule = { $rule } is no rule: { $problem }
+approvals-noted = { $id }: { $words }. No process is running the task; `sortie resume` goes on with it.
+approvals-left = { $id }: { $words }. The process that runs the task picks it up ({ $owner }).
+approvals-too-late = Too late, this holds already: { $words }.
+approvals-run-ended = Too late: the task does not wait for it any more.
+grants-none = Nothing is allowed for the whole session { $session }.
+grants-revoked =
+    { $count ->
+        [0] Nothing of the kind was allowed for session { $session }.
+        [one] { $count } rule of session { $session } was taken back.
+       *[other] { $count } rules of session { $session } were taken back.
+    }
+
+## Audit and policy
+
+audit-empty = The audit has no such lines.
+audit-checked = { $entries } entries checked; the last hash is { $head }
+audit-damaged =
+    { $count ->
+        [one] The audit is not as it was written: { $count } problem.
+       *[other] The audit is not as it was written: { $count } problems.
+    }
+hint-audit = Somebody or something changed the database. Keep a copy of it, and compare with the hash that you kept.
+policy-bad-args = --args wants a JSON object, such as '{"{"}"command": "ls"{"}"}'.
+policy-no-journal = The journal of { $id } has been removed, and with it what the task was admitted with.
+policy-ruling = { $decision }: { $tool } by agent { $agent }
+word-yes = yes
+word-no = no
+field-mode = Mode
+field-policy = Policy hash
+field-read-only = Read-only
+field-taken-away-by = Taken away by
+field-dangerous = Dangerous commands allowed
+field-sandbox = Sandbox
+field-network = Network in commands
+field-isolation = Isolation
+field-branch = Branch
+field-changes = Changes
+field-budget = Budget
+field-budget-time = Time for all of it
+sandbox-applied = { $mode }; the last command ran in { $backend }
+changes-line =
+    { $files ->
+        [one] { $files } file, +{ $insertions } -{ $deletions }
+       *[other] { $files } files, +{ $insertions } -{ $deletions }
+    }
+budget-balance = { $kind }: { $spent } of { $limit } spent, { $reserved } reserved, { $left } left
+
+## Worktrees
+
+changes-no-worktree = Task { $id } has no worktree of its own: it worked in the workspace itself.
+changes-nothing = Task { $id } changed nothing in its worktree.
+changes-not-yet = Task { $id } is still at work in its worktree; wait for it, or cancel it first.
+worktree-applied =
+    { $count ->
+        [one] { $count } file was changed in the checkout.
+       *[other] { $count } files were changed in the checkout.
+    }
+worktree-discarded = What task { $id } changed is thrown away.
+
+## Agent files, skills and servers of tools
+
+agents-no-files = There are no agent files here or in your home folder.
+agent-narrowed = the folder is not trusted: the file can only narrow (`sortie trust` changes that)
+field-file = File
+field-trust = Trust
+field-folder = Folder
+field-offered = Offered to
+field-wanted-tools = Tools it would like
+field-unknown-keys = Unknown keys
+source-extra = named folder
+skills-none = There are no skills here or in your home folder.
+skills-unknown = There is no skill '{ $name }'. Known: { $known }
+offered-both = models and people
+offered-models = models
+offered-people = people
+offered-nobody = nobody
+mcp-none = No server of tools is configured: see mcp_servers in docs/config.md, or .mcp.json of a trusted folder.
+mcp-ready =
+    { $count ->
+        [one] ready, { $count } tool
+       *[other] ready, { $count } tools
+    }
+mcp-disabled = switched off
+mcp-unavailable = not available: { $why }
+mcp-changed = CHANGED since it was approved, not offered: { $tool }
+mcp-left-out = left out: { $tool }: { $why }
+mcp-unknown = There is no server '{ $name }'. Known: { $known }
+mcp-nothing-changed = Nothing has changed since it was approved.
+mcp-approved = Approved as it is now: { $tool }
+doctor-audit = audit
+doctor-audit-ok = { $entries } entries, none changed
+doctor-audit-damaged = { $count } problems: { $first }
+doctor-approvals = approvals
+doctor-approvals-none = nothing waits for you
+doctor-approvals-open = { $count } waiting for a reply
+doctor-approvals-todo = `sortie approvals` shows them.
+doctor-mcp = tool servers
+doctor-mcp-none = none configured
+doctor-mcp-set = configured: { $names } (`sortie mcp list` starts them)
+doctor-sandbox = sandbox
+doctor-sandbox-ok = commands run in { $backend }
+doctor-sandbox-off = switched off by sandbox.mode: commands of agents can do all that you can
+doctor-sandbox-off-todo = Set sandbox.mode to required.
+doctor-sandbox-none = nothing here can hold a command, so no command of an agent runs
+doctor-sandbox-todo = Install bubblewrap 0.7 or later, or allow user namespaces.
+doctor-bwrap-none = not found, or it does not work here
+doctor-cgroups = control groups
+doctor-cgroups-on = limits hold for all processes of a command together
+doctor-cgroups-off = none can be made; limits hold for each process

@@ -45,7 +45,12 @@ resume-ended = 任务 { $id } 早已结束：{ $status }。
 
 ## 询问终端前的人
 
-approval-question = 允许 { $agent } [{ $label }] 执行 { $tool }：{ $what }？[y/N/a = 本次运行一直允许]
+approval-question = 允许 { $agent } [{ $label }] 执行 { $tool }：{ $what }？[y/N/a1…]
+approval-question-once = 允许 { $agent } [{ $label }] 执行 { $tool }：{ $what }？[y/N]
+approval-reason = 原因：{ $reason }
+approval-lasting = a{ $number } = 本会话一直允许：{ $rule }
+question-prompt = { $agent } [{ $label }] 提问；你的回答：
+question-prompt-default = { $agent } [{ $label }] 提问；你的回答（回车表示 { $default }）：
 approval-size = { $lines } 行，{ $bytes } 字节
 approval-more = … 还有 { $count } 行
 approval-hidden = 下面有 { $count } 个字符没有显示（在 […] 处）
@@ -185,15 +190,15 @@ doctor-lock = 锁
 doctor-lock-free = 空闲
 doctor-lock-held = 由 { $owner } 持有
 doctor-bwrap = bubblewrap 沙箱
-doctor-bwrap-todo = 请安装 bubblewrap，以便限制 Agent 的命令。
+doctor-bwrap-todo = 请安装 bubblewrap 0.7 或更新版本：它对命令的限制最好。
 doctor-landlock = Landlock 沙箱
-doctor-landlock-on = 已启用
+doctor-landlock-on = 版本 { $version }
 doctor-landlock-off = 未启用
 doctor-landlock-todo = 只是第二道防线；内核安全模块列表中含 `landlock` 时可用。
 doctor-namespaces = 用户命名空间
-doctor-namespaces-on = 允许
-doctor-namespaces-off = 已关闭
-doctor-namespaces-todo = bubblewrap 需要它；请查看 sysctl 中的 user.max_user_namespaces 和 kernel.unprivileged_userns_clone。
+doctor-namespaces-on = 可用
+doctor-namespaces-off = 不可用
+doctor-namespaces-todo = 沙箱需要它；请查看 sysctl 中的 user.max_user_namespaces 和 kernel.unprivileged_userns_clone。
 doctor-keys = 密钥
 doctor-keys-none = 未设置；离线模型不需要密钥
 doctor-keys-set = 已设置：{ $names }
@@ -269,3 +274,148 @@ spent-tokens =
     }
 spent-cost = 约 ${ $cost }
 spent-unknown = 费用未知
+progress-budget = 预算已用 { $percent } %
+source-user = 用户文件
+source-project = 项目文件
+error-web = [web] 下的配置无法使用：{ $why }
+hint-web = 用 `sortie config show web` 查看它在哪里设置
+
+## 任务向人提出的请求
+
+column-kind = 种类
+column-task = 任务
+column-what = 内容
+column-expires = 剩余时间
+column-reply = 答复
+column-rule = 规则
+column-by = 由谁
+column-at = 时间
+column-layer = 层
+column-source = 来源
+column-says = 意见
+column-skill = 技能
+column-offered = 提供给
+field-kind = 种类
+field-task-id = 任务
+field-asked = 提出时间
+field-time-left = 剩余时间
+field-reply = 答复
+field-tool = 工具
+field-layer = 层
+field-rule = 规则
+field-why = 原因
+field-arguments = 参数：
+field-preview = 将会发生：
+field-lasting = 可用于 --always 的规则，最窄的在前：
+field-question = 问题：
+field-options = 选项：
+field-default = 无人回答时：
+field-asks = 等待答复（sortie approvals）：
+reply-open = 待答复
+reply-approved = { $by } 已批准
+reply-approved-always = { $by } 已批准，并始终允许：{ $rule }
+reply-refused = { $by } 已拒绝
+reply-refused-because = { $by } 已拒绝：{ $words }
+reply-answered = 已回答：{ $text }
+reply-expired = 无人及时答复
+approvals-none = 没有等待答复的请求。
+approvals-unknown = 没有请求 { $id }；用 `sortie approvals list --all` 查看。
+approvals-how = 答复方法：sortie approvals approve { $id } [--always]，或 sortie approvals deny { $id } --because "…"
+approvals-how-answer = 答复方法：sortie approvals answer { $id } "…"
+approvals-is-question = { $id } 是一个问题：sortie approvals answer { $id } "…"
+approvals-not-a-question = { $id } 询问某个调用可否执行：sortie approvals approve { $id }，或 deny { $id }
+approvals-empty-answer = 回答不能为空：这个问题没有默认答案。
+approvals-no-rule = 这个调用没有建议的规则。请只批准一次，或写明规则：--always='exec(cargo test)'
+approvals-bad-rule = { $rule } 不是规则：{ $problem }
+approvals-noted = { $id }：{ $words }。没有进程在运行该任务；用 `sortie resume` 继续。
+approvals-left = { $id }：{ $words }。运行该任务的进程会取走它（{ $owner }）。
+approvals-too-late = 太迟了，已有答复：{ $words }。
+approvals-run-ended = 太迟了：任务已不再等待它。
+grants-none = 会话 { $session } 没有整体允许的规则。
+grants-revoked =
+    { $count ->
+        [0] 会话 { $session } 没有这样的规则。
+       *[other] 已收回会话 { $session } 的 { $count } 条规则。
+    }
+
+## 审计与策略
+
+audit-empty = 审计中没有这样的记录。
+audit-checked = 已检查 { $entries } 条记录；最后的哈希是 { $head }
+audit-damaged = 审计与写入时不符：{ $count } 处问题。
+hint-audit = 有人或某个程序改动了数据库。请保留一份副本，并与您保存的哈希比较。
+policy-bad-args = --args 需要一个 JSON 对象，例如 '{"{"}"command": "ls"{"}"}'。
+policy-no-journal = 任务 { $id } 的日志已被清除，其准入时的策略也随之清除。
+policy-ruling = { $decision }：Agent { $agent } 调用 { $tool }
+word-yes = 是
+word-no = 否
+field-mode = 模式
+field-policy = 策略哈希
+field-read-only = 只读
+field-taken-away-by = 由谁排除
+field-dangerous = 允许危险命令
+field-sandbox = 沙箱
+field-network = 命令可用网络
+field-isolation = 隔离
+field-branch = 分支
+field-changes = 更改
+field-budget = 预算
+field-budget-time = 总时限
+sandbox-applied = { $mode }；上一条命令在 { $backend } 中运行
+changes-line = { $files } 个文件，+{ $insertions } -{ $deletions }
+budget-balance = { $kind }：已用 { $spent }，上限 { $limit }，预留 { $reserved }，剩余 { $left }
+
+## 工作树
+
+changes-no-worktree = 任务 { $id } 没有自己的工作树：它直接在工作区中工作。
+changes-nothing = 任务 { $id } 没有更改其工作树。
+changes-not-yet = 任务 { $id } 仍在其工作树中工作；请等待，或先取消它。
+worktree-applied = 检出目录中有 { $count } 个文件被更改。
+worktree-discarded = 已丢弃任务 { $id } 的更改。
+
+## Agent 文件、技能与工具服务器
+
+agents-no-files = 这里和您的主目录中都没有 Agent 文件。
+agent-narrowed = 该文件夹未受信任：文件只能收窄（可用 `sortie trust` 改变）
+field-file = 文件
+field-trust = 信任
+field-folder = 文件夹
+field-offered = 提供给
+field-wanted-tools = 希望使用的工具
+field-unknown-keys = 未知的键
+source-extra = 指定的文件夹
+skills-none = 这里和您的主目录中都没有技能。
+skills-unknown = 没有名为 '{ $name }' 的技能。已知：{ $known }
+offered-both = 模型和人
+offered-models = 模型
+offered-people = 人
+offered-nobody = 无人
+mcp-none = 没有配置工具服务器：见 docs/config.md 的 mcp_servers，或受信任文件夹的 .mcp.json。
+mcp-ready = 就绪，{ $count } 个工具
+mcp-disabled = 已关闭
+mcp-unavailable = 不可用：{ $why }
+mcp-changed = 批准之后已更改，不提供：{ $tool }
+mcp-left-out = 未采用：{ $tool }：{ $why }
+mcp-unknown = 没有名为 '{ $name }' 的服务器。已知：{ $known }
+mcp-nothing-changed = 批准之后没有任何更改。
+mcp-approved = 已按现状批准：{ $tool }
+doctor-audit = 审计
+doctor-audit-ok = { $entries } 条记录，均未被改动
+doctor-audit-damaged = { $count } 处问题：{ $first }
+doctor-approvals = 审批
+doctor-approvals-none = 没有等待您的请求
+doctor-approvals-open = { $count } 个等待答复
+doctor-approvals-todo = 用 `sortie approvals` 查看。
+doctor-mcp = 工具服务器
+doctor-mcp-none = 没有配置
+doctor-mcp-set = 已配置：{ $names }（`sortie mcp list` 会启动它们）
+doctor-sandbox = 沙箱
+doctor-sandbox-ok = 命令在 { $backend } 中运行
+doctor-sandbox-off = 已由 sandbox.mode 关闭：Agent 的命令可以做您能做的一切
+doctor-sandbox-off-todo = 请将 sandbox.mode 设为 required。
+doctor-sandbox-none = 这里没有可以限制命令的手段，因此 Agent 的命令都不执行
+doctor-sandbox-todo = 请安装 bubblewrap 0.7 或更新版本，或允许用户命名空间。
+doctor-bwrap-none = 未找到，或在此无法工作
+doctor-cgroups = 控制组
+doctor-cgroups-on = 限制对一条命令的所有进程共同生效
+doctor-cgroups-off = 无法创建；限制对每个进程分别生效

@@ -9,6 +9,7 @@ mod arg;
 mod cut;
 mod message;
 mod outcome;
+mod redact;
 
 pub use arg::Arg;
 pub use cut::{
@@ -16,6 +17,7 @@ pub use cut::{
 };
 pub use message::{Source, lang_from, sources, text};
 pub use outcome::outcome_error;
+pub use redact::{REDACTED, Redactor};
 pub use sortie_core::Lang;
 
 /// Says the message of this id: `t!(lang, "task-started", label = label, id = id)`.

@@ -4,10 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use sortie_core::ToolFailure;
+use sortie_core::{Permits, ToolContext, ToolFailure};
+use tokio::sync::mpsc;
+use tokio::task::JoinError;
+
+use crate::confine::Workspace;
+use crate::gate::{Gate, Question};
 
 /// How long one walk or search may take before it answers with what it has.
 const MAX_WORK_TIME: Duration = Duration::from_secs(20);
+/// How many questions wait for an answer at once: the work asks one and waits for it.
+const MAX_QUESTIONS: usize = 1;
 
 /// Tells blocking work when to end.
 #[derive(Clone, Debug)]
@@ -49,7 +56,38 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, ToolFailure> {
     let guard = StopOnDrop(Stop::new());
     let stop = guard.0.clone();
-    match tokio::task::spawn_blocking(move || work(&stop)).await {
+    flatten(tokio::task::spawn_blocking(move || work(&stop)).await)
+}
+
+/// Does blocking work on the files of a call's workspace, which the call's policy is asked about.
+pub(crate) async fn in_workspace<T: Send + 'static>(
+    context: &ToolContext<'_>,
+    work: impl FnOnce(&Workspace, &Stop) -> Result<T, ToolFailure> + Send + 'static,
+) -> Result<T, ToolFailure> {
+    let root = context.workspace.to_owned();
+    let (asks, mut questions) = mpsc::channel(MAX_QUESTIONS);
+    let work = blocking(move |stop| {
+        let workspace = Workspace::open(&root)?.behind(Gate::asking(asks));
+        work(&workspace, stop)
+    });
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            Some(question) = questions.recv() => reply(context.permits, question),
+            done = &mut work => return done,
+        }
+    }
+}
+
+fn reply(permits: &dyn Permits, question: Question) {
+    let verdicts = question.paths.iter().map(|path| permits.path(path));
+    // Whoever no longer listens does not go on either.
+    question.answer.send(verdicts.collect()).ok();
+}
+
+fn flatten<T>(joined: Result<Result<T, ToolFailure>, JoinError>) -> Result<T, ToolFailure> {
+    match joined {
         Ok(result) => result,
         Err(error) => Err(ToolFailure::new(format!(
             "The tool broke down ({error}). Look whether it had an effect before trying again."
@@ -88,5 +126,14 @@ mod tests {
         begin.recv().unwrap();
         drop(call);
         end.recv_timeout(Duration::from_secs(10)).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_permitted_once_nobody_answers() {
+        let (asks, questions) = tokio::sync::mpsc::channel(1);
+        let gate = Gate::asking(asks);
+        drop(questions);
+        let verdict = gate.judge(std::path::Path::new("f"));
+        assert_eq!(verdict, Err("the call was stopped".to_owned()));
     }
 }

@@ -1,16 +1,20 @@
 //! Keeps file tools inside the workspace.
 //!
 //! Every path is resolved beneath a held descriptor of the workspace, and what was opened is what
-//! is used: nothing is ever checked by one path and opened by another. Writes go to a new file
-//! beside the old one and are renamed over it, so that they are atomic and never reach a file
-//! that a hard link shares with the world outside.
+//! is used: nothing is ever checked by one path and opened by another. Policy is asked about the
+//! path that the kernel tells of the open object. Writes go to a new file beside the old one and
+//! are renamed over it, so that they are atomic and never reach a file that a hard link shares
+//! with the world outside.
 
 mod beneath;
+mod place;
+mod protected;
+mod real;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -18,17 +22,14 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use sortie_core::ToolFailure;
 
-use crate::blocking::Stop;
+use crate::gate::{Gate, Verdict};
 use beneath::Resolver;
+pub(crate) use place::{NewContent, Parents, Place};
 
 /// The longest path taken from a model.
 const MAX_PATH_BYTES: usize = 4096;
 /// How many entries of one directory are read.
 pub(crate) const MAX_DIRECTORY_ENTRIES: usize = 50_000;
-/// How deep a directory may lie that something is written to.
-const MAX_WRITE_DEPTH: usize = 256;
-/// A folder whose content makes programs run; never written to.
-const GIT_FOLDER: &str = ".git";
 /// How many similar names are named when a file is missing.
 const MAX_SIMILAR_NAMES: usize = 3;
 /// How much a name must resemble the one asked for, from 0 to 1.
@@ -50,6 +51,7 @@ pub(crate) struct Workspace {
     roots: Vec<PathBuf>,
     directory: OwnedFd,
     resolver: Resolver,
+    gate: Gate,
 }
 
 /// A file that is open for reading.
@@ -68,6 +70,19 @@ pub(crate) struct Entry {
     pub(crate) name: OsString,
     /// What it is.
     pub(crate) kind: Kind,
+}
+
+/// A directory that is open, and what it holds.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// The directory.
+    pub(crate) directory: OwnedFd,
+    /// What it holds and policy permits, by name.
+    pub(crate) entries: Vec<Entry>,
+    /// Whether there is more than is read.
+    pub(crate) cut: bool,
+    /// How many entries policy does not permit.
+    pub(crate) withheld: usize,
 }
 
 /// What an entry of a directory is.
@@ -117,7 +132,13 @@ impl Workspace {
             roots,
             directory,
             resolver,
+            gate: Gate::open(),
         })
+    }
+
+    /// The same workspace, with policy asked about what is opened in it.
+    pub(crate) fn behind(self, gate: Gate) -> Self {
+        Self { gate, ..self }
     }
 
     /// The path relative to the workspace, by its words alone.
@@ -148,13 +169,35 @@ impl Workspace {
         self.find_file(path)?.ok_or_else(|| self.missing(path))
     }
 
-    /// Opens a regular file for reading, if there is one.
+    /// Opens a regular file for reading, if there is one and policy permits it.
     pub(crate) fn find_file(&self, path: &Path) -> Result<Option<OpenFile>, ToolFailure> {
+        let found = self.find_unasked(path)?;
+        if let Some(open) = &found {
+            let real = self.real(open.file.as_fd(), path)?;
+            self.permit(&real, path)?;
+        }
+        Ok(found)
+    }
+
+    /// Opens a regular file whose content nobody is shown, if there is one.
+    pub(crate) fn find_unasked(&self, path: &Path) -> Result<Option<OpenFile>, ToolFailure> {
         match self.resolver.open(self.directory.as_fd(), path, FILE_FLAGS) {
             Ok(fd) => regular(fd, path).map(Some),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.explain(path, errno)),
         }
+    }
+
+    /// Opens a regular file that a listing has shown, and that policy was asked about with it.
+    pub(crate) fn open_listed(
+        &self,
+        directory: &OwnedFd,
+        path: &Path,
+    ) -> Result<OpenFile, ToolFailure> {
+        let name = path.file_name().unwrap_or_default();
+        let flags = FILE_FLAGS | OFlags::NOFOLLOW;
+        let opened = rustix::fs::openat(directory, name, flags, Mode::empty());
+        regular(opened.map_err(|errno| self.explain(path, errno))?, path)
     }
 
     /// Opens a directory.
@@ -171,11 +214,34 @@ impl Workspace {
             })
     }
 
-    /// What a directory holds, by name; `true` if there is more than is read.
-    pub(crate) fn entries(&self, path: &Path) -> Result<(Vec<Entry>, bool), ToolFailure> {
+    /// What a directory holds, as far as policy permits.
+    pub(crate) fn list(&self, path: &Path) -> Result<Listing, ToolFailure> {
         let directory = self.open_directory(path)?;
+        let (entries, cut) = self.read_entries(&directory, path)?;
+        let real = self.real(directory.as_fd(), path)?;
+        let mut asked = vec![real.clone()];
+        asked.extend(entries.iter().map(|entry| real.join(&entry.name)));
+        let mut verdicts = self.gate.judge_all(asked).into_iter();
+        refuse_unless(verdicts.next(), path)?;
+        let all = entries.len();
+        let permitted = entries.into_iter().zip(verdicts);
+        let permitted = permitted.filter(|(_, verdict)| verdict.is_ok());
+        let entries: Vec<Entry> = permitted.map(|(entry, _)| entry).collect();
+        Ok(Listing {
+            withheld: all - entries.len(),
+            entries: sorted(entries),
+            directory,
+            cut,
+        })
+    }
+
+    fn read_entries(
+        &self,
+        directory: &OwnedFd,
+        path: &Path,
+    ) -> Result<(Vec<Entry>, bool), ToolFailure> {
         let mut entries = Vec::new();
-        let reading = Dir::read_from(&directory).map_err(|errno| self.explain(path, errno))?;
+        let reading = Dir::read_from(directory).map_err(|errno| self.explain(path, errno))?;
         for item in reading {
             let item = item.map_err(|errno| self.explain(path, errno))?;
             let name = OsStr::from_bytes(item.file_name().to_bytes());
@@ -183,127 +249,58 @@ impl Workspace {
                 continue;
             }
             if entries.len() == MAX_DIRECTORY_ENTRIES {
-                return Ok((sorted(entries), true));
+                return Ok((entries, true));
             }
             entries.push(Entry {
                 name: name.to_owned(),
-                kind: kind_of(&directory, name, item.file_type()),
+                kind: kind_of(directory, name, item.file_type()),
             });
         }
-        Ok((sorted(entries), false))
+        Ok((entries, false))
     }
 
-    /// Size and time of an entry, without following it.
-    pub(crate) fn stat(&self, directory: &Path, name: &OsStr) -> Option<Stat> {
-        let directory = self.open_directory(directory).ok()?;
-        rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()
+    /// Where an open object really lies, relative to the workspace and without links. Empty is the
+    /// workspace itself.
+    fn real(&self, object: BorrowedFd<'_>, words: &Path) -> Result<PathBuf, ToolFailure> {
+        if !self.resolver.follows_links() {
+            return Ok(real::plain(words));
+        }
+        let unknown = |_| self.explain(words, Errno::AGAIN);
+        let path = real::path_of(object).map_err(unknown)?;
+        let root = self.real_root(words)?;
+        let Ok(inside) = path.strip_prefix(&root) else {
+            return Err(outside(&words.display().to_string(), &self.roots[0]));
+        };
+        if real::may_be_gone(inside) && !self.is_named(object, inside) {
+            return Err(self.explain(words, Errno::AGAIN));
+        }
+        Ok(inside.to_owned())
     }
 
-    /// Where a symbolic link points, as written.
-    pub(crate) fn link_target(&self, directory: &Path, name: &OsStr) -> Option<String> {
-        let directory = self.open_directory(directory).ok()?;
-        read_link(&directory, name)
+    fn real_root(&self, words: &Path) -> Result<PathBuf, ToolFailure> {
+        if self.resolver.follows_links() {
+            let root = real::path_of(self.directory.as_fd());
+            return root.map_err(|_| self.explain(words, Errno::AGAIN));
+        }
+        Ok(self.roots[self.roots.len() - 1].clone())
+    }
+
+    /// Whether an open object can be found by this name.
+    fn is_named(&self, object: BorrowedFd<'_>, name: &Path) -> bool {
+        let found = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW);
+        let held = rustix::fs::fstat(object);
+        matches!((found, held), (Ok(found), Ok(held)) if is_same(&found, &held))
+    }
+
+    /// Refuses what policy does not permit.
+    fn permit(&self, real: &Path, words: &Path) -> Result<(), ToolFailure> {
+        refuse_unless(Some(self.gate.judge(real)), words)
     }
 
     /// Reads a whole file of at most `max_bytes`.
     pub(crate) fn read(&self, path: &Path, max_bytes: u64) -> Result<Vec<u8>, ToolFailure> {
         let mut open = self.open_file(path)?;
         open.read(path, max_bytes)
-    }
-
-    /// The place of a file that is to be written, with its directory held.
-    pub(crate) fn place(&self, path: &Path, parents: Parents) -> Result<Place, ToolFailure> {
-        let Some(Component::Normal(name)) = path.components().next_back() else {
-            return Err(ToolFailure::new(format!(
-                "{} does not name a file. Give the path of a file in the workspace.",
-                path.display()
-            )));
-        };
-        refuse_git_words(path)?;
-        let folder = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            Some(_) | None => Path::new("."),
-        };
-        let parent = match self
-            .resolver
-            .open(self.directory.as_fd(), folder, DIRECTORY_FLAGS)
-        {
-            Ok(parent) => parent,
-            Err(Errno::NOENT) if parents == Parents::Create => self.create_folders(folder)?,
-            Err(Errno::NOENT) => return Err(self.missing(path)),
-            Err(errno) => return Err(self.explain(folder, errno)),
-        };
-        self.refuse_git_objects(&parent, path)?;
-        Ok(Place {
-            path: path.to_owned(),
-            parent,
-            name: name.to_owned(),
-        })
-    }
-
-    fn create_folders(&self, folder: &Path) -> Result<OwnedFd, ToolFailure> {
-        let mut here = self
-            .directory
-            .try_clone()
-            .map_err(|error| ToolFailure::new(format!("No more files can be opened: {error}.")))?;
-        let mut prefix = PathBuf::new();
-        for component in folder.components() {
-            prefix.push(component);
-            here = match self
-                .resolver
-                .open(self.directory.as_fd(), &prefix, DIRECTORY_FLAGS)
-            {
-                Ok(next) => next,
-                Err(Errno::NOENT) => self.create_folder(&here, component.as_os_str(), &prefix)?,
-                Err(errno) => return Err(self.explain(&prefix, errno)),
-            };
-        }
-        Ok(here)
-    }
-
-    fn create_folder(
-        &self,
-        parent: &OwnedFd,
-        name: &OsStr,
-        prefix: &Path,
-    ) -> Result<OwnedFd, ToolFailure> {
-        self.refuse_git_objects(parent, prefix)?;
-        match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(self.explain(prefix, errno)),
-        }
-        self.resolver
-            .open(self.directory.as_fd(), prefix, DIRECTORY_FLAGS)
-            .map_err(|errno| self.explain(prefix, errno))
-    }
-
-    /// Refuses a directory that is a `.git` or lies in one, whatever links led to it.
-    fn refuse_git_objects(&self, directory: &OwnedFd, path: &Path) -> Result<(), ToolFailure> {
-        let failed = |errno| self.explain(path, errno);
-        let root = rustix::fs::fstat(&self.directory).map_err(failed)?;
-        let mut here = directory.try_clone().map_err(|error| {
-            ToolFailure::new(format!(
-                "No more files can be opened: {error}. Try again later."
-            ))
-        })?;
-        for _ in 0..MAX_WRITE_DEPTH {
-            let stat = rustix::fs::fstat(&here).map_err(failed)?;
-            if is_same(&stat, &root) {
-                return Ok(());
-            }
-            let up =
-                rustix::fs::openat(&here, "..", DIRECTORY_FLAGS, Mode::empty()).map_err(failed)?;
-            // Only its identity is compared, so following a link here reveals nothing.
-            let git = rustix::fs::statat(&up, GIT_FOLDER, AtFlags::empty());
-            if git.is_ok_and(|git| is_same(&git, &stat)) {
-                return Err(protected(path));
-            }
-            here = up;
-        }
-        Err(ToolFailure::new(format!(
-            "{} lies too deep, or was moved out of the workspace while it was opened. Nothing was written.",
-            path.display()
-        )))
     }
 
     fn missing(&self, path: &Path) -> ToolFailure {
@@ -325,7 +322,7 @@ impl Workspace {
         } else {
             folder
         };
-        let Ok((entries, _)) = self.entries(shown) else {
+        let Ok(Listing { entries, .. }) = self.list(shown) else {
             return Vec::new();
         };
         let name = name.to_string_lossy().to_lowercase();
@@ -408,171 +405,6 @@ impl OpenFile {
     }
 }
 
-/// Whether missing directories of a path are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Parents {
-    /// They are.
-    Create,
-    /// They must exist.
-    Require,
-}
-
-/// Where a file is written: its directory, held open, and its name there.
-#[derive(Debug)]
-pub(crate) struct Place {
-    path: PathBuf,
-    parent: OwnedFd,
-    name: OsString,
-}
-
-/// A new content for a place.
-#[derive(Debug)]
-pub(crate) struct NewContent<'a> {
-    /// The bytes.
-    pub(crate) bytes: &'a [u8],
-    /// The name of the file that becomes the new one; left over only by a crash.
-    pub(crate) temporary: &'a str,
-    /// The file it is made from or replaces.
-    pub(crate) replaces: Option<&'a Stat>,
-}
-
-impl Place {
-    /// The file that is there now and can be replaced.
-    pub(crate) fn existing(&self) -> Result<Option<OpenFile>, ToolFailure> {
-        let opened = rustix::fs::openat(
-            &self.parent,
-            &self.name,
-            FILE_FLAGS | OFlags::NOFOLLOW,
-            Mode::empty(),
-        );
-        match opened {
-            Ok(fd) => {
-                let open = regular(fd, &self.path)?;
-                refuse_read_only(&open.stat, &self.path)?;
-                Ok(Some(open))
-            }
-            Err(Errno::NOENT) => Ok(None),
-            Err(Errno::LOOP) => Err(self.is_a_link()),
-            Err(errno) => Err(ToolFailure::new(format!(
-                "{} cannot be opened ({}). Write to another file, or report it.",
-                self.path.display(),
-                describe(errno)
-            ))),
-        }
-    }
-
-    /// Puts the new content there, wholly or not at all.
-    pub(crate) fn replace(&self, new: &NewContent<'_>, stop: &Stop) -> Result<(), ToolFailure> {
-        let failed = |error: std::io::Error| {
-            ToolFailure::new(format!(
-                "{} could not be written: {error}. It is unchanged.",
-                self.path.display()
-            ))
-        };
-        let temporary = Temporary::create(&self.parent, new).map_err(failed)?;
-        let mut file = &temporary.file;
-        file.write_all(new.bytes).map_err(failed)?;
-        file.sync_all().map_err(failed)?;
-        self.refuse_change(new.replaces)?;
-        if stop.is_dropped() {
-            return Err(ToolFailure::new(
-                "The call was stopped; nothing was written.",
-            ));
-        }
-        temporary.rename_to(&self.name).map_err(failed)?;
-        // The rename is visible; only a power cut could still undo it, and then both files are whole.
-        rustix::fs::fsync(&self.parent).ok();
-        Ok(())
-    }
-
-    /// Refuses if what is there is not what the new content was made from.
-    fn refuse_change(&self, before: Option<&Stat>) -> Result<(), ToolFailure> {
-        let now = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
-        let unchanged = match (before, &now) {
-            (None, None) => true,
-            (Some(before), Some(now)) => {
-                is_same(before, now)
-                    && before.st_size == now.st_size
-                    && (before.st_mtime, before.st_mtime_nsec) == (now.st_mtime, now.st_mtime_nsec)
-            }
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        if unchanged {
-            return Ok(());
-        }
-        Err(ToolFailure::new(format!(
-            "{} was changed by somebody else meanwhile, so nothing was written. Read it again, then repeat the change.",
-            self.path.display()
-        )))
-    }
-
-    fn is_a_link(&self) -> ToolFailure {
-        let target = read_link(&self.parent, &self.name).unwrap_or_default();
-        ToolFailure::new(format!(
-            "{} is a symbolic link to {target}. Write to the file it points to instead.",
-            self.path.display()
-        ))
-    }
-}
-
-/// A file that will be renamed; removed again if it is not.
-struct Temporary<'a> {
-    parent: &'a OwnedFd,
-    name: &'a str,
-    file: File,
-    renamed: bool,
-}
-
-impl<'a> Temporary<'a> {
-    fn create(parent: &'a OwnedFd, new: &NewContent<'a>) -> std::io::Result<Self> {
-        // A crash of the same call may have left one behind.
-        rustix::fs::unlinkat(parent, new.temporary, AtFlags::empty()).ok();
-        let flags =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = rustix::fs::openat(parent, new.temporary, flags, Mode::from_raw_mode(0o666))?;
-        let this = Self {
-            parent,
-            name: new.temporary,
-            file: File::from(fd),
-            renamed: false,
-        };
-        if let Some(before) = new.replaces {
-            keep_owner(&this.file, before);
-            let mode = before.st_mode as RawMode & 0o777;
-            rustix::fs::fchmod(&this.file, Mode::from_raw_mode(mode))?;
-        }
-        Ok(this)
-    }
-
-    fn rename_to(mut self, name: &OsStr) -> std::io::Result<()> {
-        rustix::fs::renameat(self.parent, self.name, self.parent, name)?;
-        self.renamed = true;
-        Ok(())
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if !self.renamed {
-            // Already gone is as good as removed.
-            rustix::fs::unlinkat(self.parent, self.name, AtFlags::empty()).ok();
-        }
-    }
-}
-
-/// Gives a new file the owner of the one it replaces, where the system lets us.
-fn keep_owner(file: &File, before: &Stat) {
-    use rustix::process::{Gid, Uid};
-    let same = rustix::fs::fstat(file)
-        .is_ok_and(|new| new.st_uid == before.st_uid && new.st_gid == before.st_gid);
-    if !same {
-        let owner = Some(Uid::from_raw(before.st_uid));
-        let group = Some(Gid::from_raw(before.st_gid));
-        // Only root may give files away; for anybody else the file simply becomes theirs.
-        rustix::fs::fchown(file, owner, group).ok();
-    }
-}
-
 fn regular(fd: OwnedFd, path: &Path) -> Result<OpenFile, ToolFailure> {
     let stat = rustix::fs::fstat(&fd).map_err(|errno| {
         ToolFailure::new(format!(
@@ -597,33 +429,23 @@ fn regular(fd: OwnedFd, path: &Path) -> Result<OpenFile, ToolFailure> {
     }
 }
 
-fn refuse_read_only(stat: &Stat, path: &Path) -> Result<(), ToolFailure> {
-    if stat.st_mode & 0o222 != 0 {
-        return Ok(());
-    }
+/// Refuses what policy does not permit, or says nothing about.
+fn refuse_unless(verdict: Option<Verdict>, words: &Path) -> Result<(), ToolFailure> {
+    let why = match verdict {
+        Some(Ok(())) => return Ok(()),
+        Some(Err(why)) => why,
+        None => "nobody said anything about it".to_owned(),
+    };
     Err(ToolFailure::new(format!(
-        "{} is marked read-only. Leave it as it is, or make it writable first if that was asked for.",
-        path.display()
+        "{} may not be used: {}. Work with another file, or report it.",
+        words.display(),
+        why.trim_end_matches('.')
     )))
 }
 
-/// Refuses a path that names a `.git`, also one that does not exist yet.
-fn refuse_git_words(path: &Path) -> Result<(), ToolFailure> {
-    let names_git = path
-        .components()
-        .any(|component| component.as_os_str().eq_ignore_ascii_case(GIT_FOLDER));
-    if names_git {
-        Err(protected(path))
-    } else {
-        Ok(())
-    }
-}
-
-fn protected(path: &Path) -> ToolFailure {
-    ToolFailure::new(format!(
-        "{} belongs to git's own files, which file tools never write: hooks and config there run programs. Use git commands instead.",
-        path.display()
-    ))
+/// Size and time of an entry of a directory, without following it.
+pub(crate) fn stat(directory: &OwnedFd, name: &OsStr) -> Option<Stat> {
+    rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()
 }
 
 fn outside(path: &str, root: &Path) -> ToolFailure {
@@ -649,7 +471,8 @@ fn sorted(mut entries: Vec<Entry>) -> Vec<Entry> {
     entries
 }
 
-fn read_link(directory: &OwnedFd, name: &OsStr) -> Option<String> {
+/// Where a symbolic link points, as written.
+pub(crate) fn read_link(directory: &OwnedFd, name: &OsStr) -> Option<String> {
     let target = rustix::fs::readlinkat(directory, name, Vec::new()).ok()?;
     Some(target.to_string_lossy().into_owned())
 }

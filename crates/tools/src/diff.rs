@@ -12,6 +12,8 @@ const MAX_DIFF_TIME: Duration = Duration::from_millis(500);
 const MAX_DIFF_LINES: usize = 60;
 /// How many characters of a line are shown.
 const MAX_LINE_CHARS: usize = 300;
+/// How much of a new file is looked at to show its beginning.
+const MAX_SHOWN_BYTES: usize = 64 * 1024;
 /// How many unchanged lines stand around a change.
 const CONTEXT_LINES: usize = 2;
 
@@ -29,6 +31,12 @@ pub(crate) fn counts(old: &str, new: &str) -> String {
         }
     }
     format!("+{added} -{removed} lines")
+}
+
+/// As much of a text as a diff can show of it.
+pub(crate) fn beginning(text: &str) -> &str {
+    let end = text.floor_char_boundary(MAX_SHOWN_BYTES);
+    &text[..end]
 }
 
 /// A unified diff without file names, cut to a readable length.

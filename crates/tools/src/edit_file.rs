@@ -1,7 +1,6 @@
 //! `edit_file`: one exact piece of a file for another.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -13,10 +12,11 @@ use sortie_core::{
 };
 
 use crate::arguments::{at_most, parse, spec};
-use crate::blocking::{Stop, blocking};
+use crate::blocking::{Stop, in_workspace};
 use crate::confine::{NewContent, OpenFile, Parents, Place, Workspace};
 use crate::diff;
 use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
+use crate::preview::shown;
 use crate::text::cut;
 
 /// The largest file that is edited, before and after.
@@ -90,11 +90,22 @@ impl Tool for EditFile {
         Recovery::Reconcilable(self)
     }
 
+    async fn preview(&self, context: &ToolContext<'_>, arguments: &Value) -> Option<String> {
+        let arguments: Arguments = parse(arguments.clone()).ok()?;
+        let look = move |workspace: &Workspace, _: &Stop| {
+            let planned = Planned::make(workspace, &arguments)?;
+            let text = diff::unified(&planned.old, &planned.new);
+            Ok(format!("{}:\n{text}", arguments.path))
+        };
+        Some(shown(in_workspace(context, look).await))
+    }
+
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
-        let root = context.workspace.to_owned();
         let temporary = temporary_name(context.effect);
-        let text = blocking(move |stop| edit(&root, &arguments, &temporary, stop)).await?;
+        let work =
+            move |workspace: &Workspace, stop: &Stop| edit(workspace, &arguments, &temporary, stop);
+        let text = in_workspace(context, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }
@@ -102,19 +113,18 @@ impl Tool for EditFile {
 #[async_trait]
 impl Reconcile for EditFile {
     async fn fingerprint(&self, context: &ToolContext<'_>, arguments: &Value) -> Value {
-        let root = context.workspace.to_owned();
         let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
             return Value::Null;
         };
-        let fingerprint = blocking(move |_| {
-            Ok(json!(match Planned::make(&root, &arguments) {
+        let fingerprint = in_workspace(context, move |workspace, _| {
+            Ok(json!(match Planned::make(workspace, &arguments) {
                 Ok(planned) => Fingerprint {
                     before: State::of(planned.old.as_bytes()),
                     after: Some(State::of(planned.new.as_bytes())),
                 },
                 // It can only be refused, so whenever it runs it changes nothing.
                 Err(_) => Fingerprint {
-                    before: State::at(&root, &arguments.path),
+                    before: State::at(workspace, &arguments.path),
                     after: None,
                 },
             }))
@@ -128,7 +138,6 @@ impl Reconcile for EditFile {
         arguments: &Value,
         fingerprint: &Value,
     ) -> Reconciled {
-        let root = context.workspace.to_owned();
         let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
             return Reconciled::Unknown;
         };
@@ -136,20 +145,22 @@ impl Reconcile for EditFile {
             "Edited {}, as a check after an interruption confirmed.",
             arguments.path
         );
-        let now = blocking(move |_| Ok(State::at(&root, &arguments.path))).await;
-        now.map_or(Reconciled::Unknown, |now| {
-            reconcile(&now, fingerprint, answer)
-        })
+        let look = move |workspace: &Workspace, _: &Stop| Ok(State::at(workspace, &arguments.path));
+        in_workspace(context, look)
+            .await
+            .map_or(Reconciled::Unknown, |now| {
+                reconcile(&now, fingerprint, answer)
+            })
     }
 }
 
 fn edit(
-    root: &Path,
+    workspace: &Workspace,
     arguments: &Arguments,
     temporary: &str,
     stop: &Stop,
 ) -> Result<String, ToolFailure> {
-    let planned = Planned::make(root, arguments)?;
+    let planned = Planned::make(workspace, arguments)?;
     let new = NewContent {
         bytes: planned.new.as_bytes(),
         temporary,
@@ -177,9 +188,8 @@ struct Planned {
 }
 
 impl Planned {
-    fn make(root: &Path, arguments: &Arguments) -> Result<Self, ToolFailure> {
+    fn make(workspace: &Workspace, arguments: &Arguments) -> Result<Self, ToolFailure> {
         refuse_empty(arguments)?;
-        let workspace = Workspace::open(root)?;
         let path = workspace.locate(&arguments.path)?;
         let place = workspace.place(&path, Parents::Require)?;
         let Some(mut open) = place.existing()? else {
@@ -331,8 +341,10 @@ fn nearest(text: &str, piece: &str) -> Option<(usize, &'static str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::testing::{Folder, call, fingerprint, recover};
+    use crate::testing::{Delegation, Folder, call, fingerprint, preview, recover};
 
     async fn check(
         before: &str,
@@ -392,6 +404,20 @@ mod tests {
             Ok(("", "Edited f:\n@@ -1 +0,0 @@\n-gone")),
         )
         .await;
+    }
+
+    #[tokio::test]
+    async fn a_person_sees_what_would_change() {
+        let check = async |old: &str, expected: &str| {
+            let folder = Folder::with(&[("f", "a\nb\n")]);
+            let arguments = json!({"path": "f", "old_string": old, "new_string": "B"});
+            let tool = EditFile::new();
+            let text = preview(&tool, &folder, &arguments, &Delegation::default()).await;
+            assert!(text.starts_with(expected), "{text}");
+            assert_eq!(folder.read("f"), "a\nb\n");
+        };
+        check("b", "f:\n@@ -1,2 +1,2 @@\n a\n-b\n+B").await;
+        check("z", "It would fail: old_string does not occur in f").await;
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 mod capture;
 mod marked;
 mod process;
+mod programs;
 mod remains;
 
 use std::ffi::{OsStr, OsString};
@@ -18,11 +19,12 @@ use serde_json::{Value, json};
 use sortie_core::{
     Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
+use sortie_sandbox::{Applied, Command, Confined, Sandbox, Undone};
 
 use crate::arguments::{at_most, parse, spec, whole};
 use crate::blocking::blocking;
 use crate::confine::Workspace;
-use crate::sandbox::{ExecRequest, Sandbox, Unconfined};
+use crate::sandbox::Wanted;
 use capture::Capture;
 use process::{Ending, Process};
 use remains::Sweep;
@@ -42,17 +44,18 @@ const SPELLINGS: &[Spelling] = &[Spelling {
 /// Each command and all its descendants carry the name of their effect in the variable
 /// `SORTIE_EFFECT`, by which they are found and ended when the process that started them has died,
 /// and also after a timeout or a cancelled call if they have left the process group. One that
-/// clears its environment and its group is out of reach: only a sandbox holds that.
+/// clears its environment and its group is out of that reach; the sandbox holds it, as all of its
+/// processes end with its first.
 #[derive(Debug)]
 pub struct Exec {
     spec: ToolSpec,
     shell: OsString,
     environment: Vec<(OsString, OsString)>,
-    sandbox: Arc<dyn Sandbox>,
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 /// What the shell needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ExecSettings {
     /// The whole environment of every command, but for the name of its effect.
     pub environment: Vec<(OsString, OsString)>,
@@ -67,8 +70,8 @@ struct Arguments {
 }
 
 impl Exec {
-    /// The tool, without a sandbox.
-    pub fn new(settings: ExecSettings) -> Self {
+    /// The tool. Without a sandbox it refuses every command of a run that has to be in one.
+    pub fn new(settings: ExecSettings, sandbox: Option<Arc<Sandbox>>) -> Self {
         Self {
             spec: spec(
                 "exec",
@@ -86,26 +89,27 @@ impl Exec {
             ),
             shell: find_shell(&settings.environment),
             environment: settings.environment,
-            sandbox: Arc::new(Unconfined),
+            sandbox,
         }
     }
 
-    /// The same tool, with commands started in a sandbox.
-    #[must_use]
-    pub fn in_sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
-        self.sandbox = sandbox;
-        self
-    }
-
-    fn request(&self, context: &ToolContext<'_>, command: &str, cwd: PathBuf) -> ExecRequest {
+    /// The command as it is to be started.
+    async fn prepare(
+        &self,
+        context: &ToolContext<'_>,
+        arguments: Arguments,
+        time: Duration,
+    ) -> Result<Confined, ToolFailure> {
+        let wanted = Wanted::of(context, self.sandbox.clone(), time);
         let mut env = self.environment.clone();
         env.push((marked::VARIABLE.into(), context.effect.to_string().into()));
-        ExecRequest {
-            argv: vec![self.shell.clone(), "-c".into(), command.into()],
-            cwd,
-            env,
-            workspace: context.workspace.to_owned(),
-        }
+        let argv = vec![self.shell.clone(), "-c".into(), arguments.command.into()];
+        let root = context.workspace.to_owned();
+        blocking(move |_| {
+            let cwd = working_directory(&root, arguments.workdir.as_deref())?;
+            wanted.confine(Command { argv, cwd, env })
+        })
+        .await
     }
 }
 
@@ -127,31 +131,61 @@ impl Tool for Exec {
         SPELLINGS
     }
 
+    async fn preview(&self, _: &ToolContext<'_>, arguments: &Value) -> Option<String> {
+        let arguments: Arguments = parse(arguments.clone()).ok()?;
+        Some(programs::shown(&arguments.command))
+    }
+
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
         at_most("command", &arguments.command, MAX_COMMAND_BYTES)?;
         let limit = limit(context.exec_timeout, arguments.timeout_seconds);
-        let cwd = working_directory(context.workspace, arguments.workdir).await?;
-        let request = self.request(context, &arguments.command, cwd);
-        let request = self.sandbox.confine(request)?;
+        // Dropped last, when the command and all that it started were ended.
+        let confined = self.prepare(context, arguments, limit).await?;
         let mut capture = Capture::default();
         let sweep = Sweep::after(context.effect);
-        let ending = run(&request, limit, &mut capture).await.map_err(|error| {
+        let ending = run(&confined, limit, &mut capture).await.map_err(|error| {
             ToolFailure::new(format!(
                 "The command could not be started: {error}. Check it and the working directory, or report it."
             ))
         })?;
         sweep.unless_clean(ending);
-        Ok(ToolAnswer::text(answer(capture, ending, limit)).into())
+        let (guard, applied) = (confined.guard, confined.applied);
+        let undone = blocking(move |_| Ok(guard.finish())).await?;
+        Ok(ToolAnswer {
+            text: account(&undone) + &answer(capture, ending, limit),
+            sandbox: Some(record(&applied)),
+            ..ToolAnswer::default()
+        }
+        .into())
     }
 }
 
 async fn run(
-    request: &ExecRequest,
+    confined: &Confined,
     limit: Duration,
     capture: &mut Capture,
 ) -> std::io::Result<Ending> {
-    Process::start(request)?.finish(limit, capture).await
+    Process::start(confined)?.finish(limit, capture).await
+}
+
+/// What really applied, for the record.
+fn record(applied: &Applied) -> Value {
+    // Every field of it has a form in JSON.
+    serde_json::to_value(applied).unwrap_or_default()
+}
+
+/// What a command changed although it must not, in lines.
+fn account(undone: &[Undone]) -> String {
+    let line = |undone: &Undone| {
+        let path = undone.path.display();
+        if undone.restored {
+            format!("({path} is protected; what the command did there was undone)\n")
+        } else {
+            format!("({path} is protected, and what the command did there could not be undone)\n")
+        }
+    };
+    undone.iter().map(line).collect()
 }
 
 /// The time a command gets: what was asked for, but never more than the run allows.
@@ -164,18 +198,14 @@ fn limit(max: Duration, asked_seconds: Option<u64>) -> Duration {
 
 /// The directory, checked to lie in the workspace. The shell can leave it again: what keeps a
 /// command inside is its sandbox, not this.
-async fn working_directory(root: &Path, asked: Option<String>) -> Result<PathBuf, ToolFailure> {
+fn working_directory(root: &Path, asked: Option<&str>) -> Result<PathBuf, ToolFailure> {
     let Some(asked) = asked else {
         return Ok(root.to_owned());
     };
-    let root = root.to_owned();
-    blocking(move |_| {
-        let workspace = Workspace::open(&root)?;
-        let relative = workspace.locate(&asked)?;
-        workspace.open_directory(&relative)?;
-        Ok(root.join(relative))
-    })
-    .await
+    let workspace = Workspace::open(root)?;
+    let relative = workspace.locate(asked)?;
+    workspace.open_directory(&relative)?;
+    Ok(root.join(relative))
 }
 
 fn answer(capture: Capture, ending: Ending, limit: Duration) -> String {

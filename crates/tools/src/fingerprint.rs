@@ -1,7 +1,6 @@
 //! How the writing tools find out, after a crash, whether a write happened.
 
 use std::io::Read as _;
-use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -38,10 +37,7 @@ impl State {
     }
 
     /// What is at the path now.
-    pub(crate) fn at(root: &Path, path: &str) -> Self {
-        let Ok(workspace) = Workspace::open(root) else {
-            return Self::Unreadable;
-        };
+    pub(crate) fn at(workspace: &Workspace, path: &str) -> Self {
         let found = workspace
             .locate(path)
             .and_then(|path| workspace.find_file(&path));

@@ -12,8 +12,8 @@ use sortie_core::{
 };
 
 use crate::arguments::{at_most, parse, spec};
-use crate::blocking::{Stop, blocking};
-use crate::confine::{Kind, Workspace};
+use crate::blocking::{Stop, in_workspace};
+use crate::confine::{Kind, Workspace, stat};
 use crate::walk::{Found, walk};
 
 /// How many paths are given.
@@ -67,7 +67,7 @@ impl Tool for Glob {
     }
 
     fn touches(&self) -> Touches {
-        Touches::Nothing
+        Touches::Reads
     }
 
     fn recovery(&self) -> Recovery<'_> {
@@ -76,8 +76,8 @@ impl Tool for Glob {
 
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
-        let root = context.workspace.to_owned();
-        let text = blocking(move |stop| find(&root, &arguments, stop)).await?;
+        let work = move |workspace: &Workspace, stop: &Stop| find(workspace, &arguments, stop);
+        let text = in_workspace(context, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }
@@ -120,15 +120,14 @@ impl NamePattern {
     }
 }
 
-fn find(root: &Path, arguments: &Arguments, stop: &Stop) -> Result<String, ToolFailure> {
+fn find(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<String, ToolFailure> {
     let pattern = NamePattern::new(&arguments.pattern)?;
-    let workspace = Workspace::open(root)?;
     let start = workspace.locate(arguments.path.as_deref().unwrap_or("."))?;
     let mut matches = Vec::new();
-    let ended = walk(&workspace, &start, usize::MAX, stop, &mut |found| {
+    let walked = walk(workspace, &start, usize::MAX, stop, &mut |found| {
         let is_file = matches!(found.kind, Kind::File | Kind::Symlink);
         if is_file && !found.ignored && pattern.fits(found, &start) {
-            matches.push((changed_at(&workspace, found), found.path.clone()));
+            matches.push((changed_at(found), found.path.clone()));
         }
         ControlFlow::Continue(())
     })?;
@@ -147,14 +146,13 @@ fn find(root: &Path, arguments: &Arguments, stop: &Stop) -> Result<String, ToolF
             "({rest} more files match; use a narrower pattern or path)"
         ));
     }
-    lines.extend(ended.note().map(str::to_owned));
+    lines.extend(walked.notes());
     Ok(lines.join("\n"))
 }
 
-fn changed_at(workspace: &Workspace, found: &Found) -> (i64, i64) {
+fn changed_at(found: &Found) -> (i64, i64) {
     let name = found.path.file_name().unwrap_or_default();
-    let stat = workspace.stat(&found.directory, name);
-    stat.map_or((0, 0), |stat| {
+    stat(&found.directory, name).map_or((0, 0), |stat| {
         let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
         (stat.st_mtime, nanos)
     })

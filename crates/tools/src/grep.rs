@@ -19,11 +19,11 @@ use sortie_core::{
 };
 
 use crate::arguments::{at_most, parse, spec, whole};
-use crate::blocking::{Stop, blocking};
+use crate::blocking::{Stop, in_workspace};
 use crate::confine::{Kind, OpenFile, Workspace};
 use crate::glob::NamePattern;
 use crate::text::cut_around;
-use crate::walk::{Ended, walk};
+use crate::walk::{Walked, walk};
 
 /// The longest pattern.
 const MAX_PATTERN_BYTES: usize = 2048;
@@ -113,7 +113,7 @@ impl Tool for Grep {
     }
 
     fn touches(&self) -> Touches {
-        Touches::Nothing
+        Touches::Reads
     }
 
     fn recovery(&self) -> Recovery<'_> {
@@ -122,31 +122,34 @@ impl Tool for Grep {
 
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
-        let root = context.workspace.to_owned();
-        let text = blocking(move |stop| search(&root, &arguments, stop)).await?;
+        let work = move |workspace: &Workspace, stop: &Stop| search(workspace, &arguments, stop);
+        let text = in_workspace(context, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }
 
-fn search(root: &Path, arguments: &Arguments, stop: &Stop) -> Result<String, ToolFailure> {
+fn search(
+    workspace: &Workspace,
+    arguments: &Arguments,
+    stop: &Stop,
+) -> Result<String, ToolFailure> {
     let mut search = Search::new(arguments, stop)?;
-    let workspace = Workspace::open(root)?;
     let start = workspace.locate(arguments.path.as_deref().unwrap_or("."))?;
     if workspace.open_directory(&start).is_err() {
         search.file(&start, workspace.open_file(&start)?);
-        return Ok(search.answer(arguments, Ended::Whole));
+        return Ok(search.answer(arguments, Walked::ONE_FILE));
     }
     let names = arguments
         .glob
         .as_deref()
         .map(NamePattern::new)
         .transpose()?;
-    let ended = walk(&workspace, &start, usize::MAX, stop, &mut |found| {
+    let walked = walk(workspace, &start, usize::MAX, stop, &mut |found| {
         let wanted = found.kind == Kind::File
             && !found.ignored
             && names.as_ref().is_none_or(|names| names.fits(found, &start));
         // A file that vanished or cannot be read has no matches to show.
-        if wanted && let Ok(open) = workspace.open_file(&found.path) {
+        if wanted && let Ok(open) = workspace.open_listed(&found.directory, &found.path) {
             search.file(&found.path, open);
         }
         if search.full {
@@ -155,7 +158,7 @@ fn search(root: &Path, arguments: &Arguments, stop: &Stop) -> Result<String, Too
             ControlFlow::Continue(())
         }
     })?;
-    Ok(search.answer(arguments, ended))
+    Ok(search.answer(arguments, walked))
 }
 
 /// A search through many files, and what it found so far.
@@ -239,7 +242,7 @@ impl<'a> Search<'a> {
         self.full |= self.answer.len() > MAX_ANSWER_BYTES;
     }
 
-    fn answer(mut self, arguments: &Arguments, ended: Ended) -> String {
+    fn answer(mut self, arguments: &Arguments, walked: Walked) -> String {
         if self.given == 0 {
             self.answer = format!("Nothing matches {}.\n", arguments.pattern);
         }
@@ -247,9 +250,7 @@ impl<'a> Search<'a> {
             let note = "(there is more; use a narrower pattern, path or glob, or a higher limit)\n";
             self.answer.push_str(note);
         }
-        if let Some(note) = ended.note() {
-            self.answer.push_str(note);
-        }
+        self.answer.push_str(&walked.notes().join("\n"));
         self.answer.truncate(self.answer.trim_end().len());
         self.answer
     }

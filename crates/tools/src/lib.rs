@@ -5,16 +5,23 @@
 //! tells the model what to do next; dropping a call stops its work.
 
 mod arguments;
+mod ask;
 mod blocking;
+mod budget;
+mod changes;
 mod confine;
 mod diff;
 mod edit_file;
 mod exec;
 mod fingerprint;
+mod gate;
 mod glob;
 mod grep;
 mod list_dir;
+#[cfg(test)]
+mod permitted;
 mod picture;
+mod preview;
 mod read_file;
 mod sandbox;
 mod spawn_subagent;
@@ -30,39 +37,29 @@ mod write_file;
 use std::sync::Arc;
 
 use sortie_core::Tool;
+use sortie_sandbox::Sandbox;
 
+pub use ask::Ask;
+pub use changes::Changes;
 pub use edit_file::EditFile;
 pub use exec::{Exec, ExecSettings};
 pub use glob::Glob;
 pub use grep::Grep;
 pub use list_dir::ListDir;
 pub use read_file::ReadFile;
-pub use sandbox::{ExecRequest, Sandbox, Unconfined};
 pub use spawn_subagent::SpawnSubagent;
 pub use subagents::Subagents;
 pub use task::Task;
 pub use todo_write::TodoWrite;
 pub use write_file::WriteFile;
 
-/// What the standard tools need to know.
-#[derive(Clone, Debug)]
+/// What the standard tools need to know. The default is an empty environment and no sandbox.
+#[derive(Clone, Debug, Default)]
 pub struct ToolSettings {
     /// For the shell.
     pub exec: ExecSettings,
-    /// What shell commands are started in.
-    pub sandbox: Arc<dyn Sandbox>,
-}
-
-impl Default for ToolSettings {
-    /// An empty environment and no sandbox.
-    fn default() -> Self {
-        Self {
-            exec: ExecSettings {
-                environment: Vec::new(),
-            },
-            sandbox: Arc::new(Unconfined),
-        }
-    }
+    /// What holds shell commands. Without one, only runs whose confinement is off have a shell.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// All standard tools, in the order in which models read about them.
@@ -74,11 +71,13 @@ pub fn standard_tools(settings: ToolSettings) -> Vec<Arc<dyn Tool>> {
         Arc::new(Grep::new()),
         Arc::new(WriteFile::new()),
         Arc::new(EditFile::new()),
-        Arc::new(Exec::new(settings.exec).in_sandbox(settings.sandbox)),
+        Arc::new(Exec::new(settings.exec, settings.sandbox)),
         Arc::new(TodoWrite::new()),
         Arc::new(Task::new()),
         Arc::new(SpawnSubagent::new()),
         Arc::new(Subagents::new()),
+        Arc::new(Changes::new()),
+        Arc::new(Ask::new()),
     ]
 }
 
@@ -97,8 +96,9 @@ mod tests {
 
     fn bytes_allowed(name: &str) -> usize {
         match name {
-            "task" => 800,
-            "spawn_subagent" => 1400,
+            "task" => 1100,
+            "spawn_subagent" => 2000,
+            "subagents" => 560,
             _ => 430,
         }
     }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,8 +11,8 @@ use sortie_core::{
 };
 
 use crate::arguments::{parse, spec, whole};
-use crate::blocking::{Stop, blocking};
-use crate::confine::{Kind, Workspace};
+use crate::blocking::{Stop, in_workspace};
+use crate::confine::{Kind, Workspace, read_link, stat};
 use crate::text::cut;
 use crate::walk::{Found, walk};
 
@@ -70,7 +69,7 @@ impl Tool for ListDir {
     }
 
     fn touches(&self) -> Touches {
-        Touches::Nothing
+        Touches::Reads
     }
 
     fn recovery(&self) -> Recovery<'_> {
@@ -79,27 +78,26 @@ impl Tool for ListDir {
 
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
-        let root = context.workspace.to_owned();
-        let text = blocking(move |stop| list(&root, &arguments, stop)).await?;
+        let work = move |workspace: &Workspace, stop: &Stop| list(workspace, &arguments, stop);
+        let text = in_workspace(context, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }
 
-fn list(root: &Path, arguments: &Arguments, stop: &Stop) -> Result<String, ToolFailure> {
-    let workspace = Workspace::open(root)?;
+fn list(workspace: &Workspace, arguments: &Arguments, stop: &Stop) -> Result<String, ToolFailure> {
     let start = workspace.locate(arguments.path.as_deref().unwrap_or("."))?;
     let depth = arguments.depth.unwrap_or(1).clamp(1, MAX_DEPTH);
     let mut lines = Vec::new();
     let mut left_out = false;
-    let ended = walk(&workspace, &start, depth as usize, stop, &mut |found| {
+    let walked = walk(workspace, &start, depth as usize, stop, &mut |found| {
         if lines.len() == MAX_LISTED {
             left_out = true;
             return ControlFlow::Break(());
         }
-        lines.push(line(&workspace, found));
+        lines.push(line(found));
         ControlFlow::Continue(())
     })?;
-    if lines.is_empty() {
+    if lines.is_empty() && walked.withheld == 0 {
         return Ok(format!("({} is empty)", start.display()));
     }
     if left_out {
@@ -107,11 +105,11 @@ fn list(root: &Path, arguments: &Arguments, stop: &Stop) -> Result<String, ToolF
             "(only the first {MAX_LISTED} are listed; give a narrower path or less depth)"
         ));
     }
-    lines.extend(ended.note().map(str::to_owned));
+    lines.extend(walked.notes());
     Ok(lines.join("\n"))
 }
 
-fn line(workspace: &Workspace, found: &Found) -> String {
+fn line(found: &Found) -> String {
     let name = found.path.file_name().unwrap_or_default();
     let mut line = "  ".repeat(found.depth - 1);
     line.push_str(&cut(&name.to_string_lossy(), MAX_NAME_CHARS));
@@ -119,12 +117,12 @@ fn line(workspace: &Workspace, found: &Found) -> String {
     match found.kind {
         Kind::Directory => line.push('/'),
         Kind::File => {
-            if let Some(stat) = workspace.stat(&found.directory, name) {
+            if let Some(stat) = stat(&found.directory, name) {
                 write!(line, " ({} B)", stat.st_size).ok();
             }
         }
         Kind::Symlink => {
-            let target = workspace.link_target(&found.directory, name);
+            let target = read_link(&found.directory, name);
             let target = cut(&target.unwrap_or_default(), MAX_NAME_CHARS);
             write!(line, " -> {target}").ok();
         }
@@ -135,6 +133,8 @@ fn line(workspace: &Workspace, found: &Found) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::testing::{Folder, call};
 

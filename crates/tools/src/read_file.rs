@@ -1,7 +1,6 @@
 //! `read_file`: a part of a file, or of a long earlier output, with line numbers.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,7 +11,7 @@ use sortie_core::{
 };
 
 use crate::arguments::{parse, spec, whole};
-use crate::blocking::blocking;
+use crate::blocking::in_workspace;
 use crate::confine::Workspace;
 use crate::picture::{MAX_PICTURE_BYTES, media_type};
 use crate::text::{cut, is_binary};
@@ -78,7 +77,7 @@ impl Tool for ReadFile {
     }
 
     fn touches(&self) -> Touches {
-        Touches::Nothing
+        Touches::Reads
     }
 
     fn recovery(&self) -> Recovery<'_> {
@@ -93,8 +92,10 @@ impl Tool for ReadFile {
                 answer(bytes, &arguments)?
             }
             None => {
-                let root = context.workspace.to_owned();
-                blocking(move |_| answer(read(&root, &arguments.path)?, &arguments)).await?
+                in_workspace(context, move |workspace, _| {
+                    answer(read(workspace, &arguments.path)?, &arguments)
+                })
+                .await?
             }
         };
         Ok(answer.into())
@@ -113,8 +114,7 @@ async fn read_blob(context: &ToolContext<'_>, id: &str) -> Result<Vec<u8>, ToolF
     })
 }
 
-fn read(root: &Path, path: &str) -> Result<Vec<u8>, ToolFailure> {
-    let workspace = Workspace::open(root)?;
+fn read(workspace: &Workspace, path: &str) -> Result<Vec<u8>, ToolFailure> {
     workspace.read(&workspace.locate(path)?, MAX_FILE_BYTES)
 }
 

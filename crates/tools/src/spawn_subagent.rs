@@ -4,11 +4,13 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_core::{
-    Announce, Budget, Cleanup, EdgeMode, Lang, Priority, Recovery, SpawnRequest, Spawned, Spelling,
-    Tool, ToolAnswer, ToolContext, ToolFailure, ToolNarrowing, ToolReply, ToolSpec, Touches,
+    Announce, Cleanup, EdgeMode, Isolation, Lang, Priority, Recovery, SkillNarrowing, SpawnRequest,
+    Spawned, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolNarrowing, ToolReply,
+    ToolSpec, Touches,
 };
 
 use crate::arguments::{at_most, parse, spec, whole};
+use crate::budget::{self, Account};
 use crate::text::cut;
 
 /// The longest task.
@@ -17,8 +19,8 @@ pub(crate) const MAX_TASK_BYTES: usize = 256 * 1024;
 const MAX_LABEL_CHARS: usize = 100;
 /// The longest name of an agent, a model or a tool.
 const MAX_NAME_BYTES: usize = 200;
-/// How many tools a list names at most.
-const MAX_TOOL_NAMES: usize = 200;
+/// How many tools, skills or folders a list names at most.
+const MAX_NAMES: usize = 200;
 
 const SPELLINGS: &[Spelling] = &[
     Spelling {
@@ -63,6 +65,9 @@ struct Arguments {
     priority: Option<Priority>,
     #[serde(default)]
     budget: Account,
+    isolation: Option<Isolation>,
+    #[serde(default)]
+    skills: Skills,
     #[serde(rename = "result_schema")]
     result_schema: Option<Value>,
 }
@@ -76,11 +81,14 @@ struct Tools {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Account {
-    #[serde(default, deserialize_with = "whole")]
-    tokens: Option<u64>,
-    #[serde(default, deserialize_with = "whole")]
-    tool_calls: Option<u64>,
+#[serde(rename_all = "camelCase")]
+struct Skills {
+    inherit: Option<bool>,
+    #[serde(default)]
+    extra_dirs: Vec<String>,
+    allow: Option<Vec<String>>,
+    #[serde(default)]
+    deny: Vec<String>,
 }
 
 impl SpawnSubagent {
@@ -114,11 +122,15 @@ impl SpawnSubagent {
                         "announce": {"enum": ["steer", "silent"]},
                         "priority": {"enum": ["low", "normal", "high"]},
                         "result_schema": {"type": "object", "description": "JSON schema its result has to fit"},
-                        "budget": {
+                        "budget": budget::schema(),
+                        "isolation": {"enum": ["none", "worktree"], "description": "worktree: its own copy of the repository; take its changes with `changes`"},
+                        "skills": {
                             "type": "object",
                             "properties": {
-                                "tokens": {"type": "integer"},
-                                "tool_calls": {"type": "integer"}
+                                "inherit": {"type": "boolean"},
+                                "extraDirs": names,
+                                "allow": names,
+                                "deny": names
                             },
                             "additionalProperties": false
                         }
@@ -192,10 +204,16 @@ pub(crate) fn bounded(request: SpawnRequest) -> Result<SpawnRequest, ToolFailure
             "The task is empty. Say what the subagent is to do and what to report.",
         ));
     }
-    let allowed = request.tools.allow.as_deref().unwrap_or_default();
-    if allowed.len() > MAX_TOOL_NAMES || request.tools.deny.len() > MAX_TOOL_NAMES {
+    let lists = [
+        request.tools.allow.as_deref().unwrap_or_default(),
+        &request.tools.deny,
+        request.skills.allow.as_deref().unwrap_or_default(),
+        &request.skills.deny,
+        &request.skills.extra_dirs,
+    ];
+    if lists.iter().any(|list| list.len() > MAX_NAMES) {
         return Err(ToolFailure::new(format!(
-            "At most {MAX_TOOL_NAMES} tools can be named. Use `*` to name several at once."
+            "At most {MAX_NAMES} tools, skills or folders can be named in a list. Use `*` to name several at once."
         )));
     }
     let names = [
@@ -207,8 +225,7 @@ pub(crate) fn bounded(request: SpawnRequest) -> Result<SpawnRequest, ToolFailure
     let names = names
         .into_iter()
         .flatten()
-        .chain(allowed)
-        .chain(&request.tools.deny);
+        .chain(lists.into_iter().flatten());
     for name in names {
         at_most("name", name, MAX_NAME_BYTES)?;
     }
@@ -229,32 +246,30 @@ fn request(arguments: Arguments) -> SpawnRequest {
         thinking: arguments.thinking,
         timeout_seconds: arguments.run_timeout_seconds,
         cleanup: arguments.cleanup,
-        tools: narrowing(arguments.tools),
+        tools: ToolNarrowing {
+            allow: arguments.tools.allow,
+            deny: arguments.tools.deny,
+            inherit: arguments.tools.inherit,
+        },
         announce: arguments.announce,
         priority: arguments.priority,
-        budget: Budget {
-            tokens: arguments.budget.tokens,
-            tool_calls: arguments.budget.tool_calls,
+        budget: arguments.budget.into(),
+        isolation: arguments.isolation,
+        skills: SkillNarrowing {
+            inherit: arguments.skills.inherit,
+            extra_dirs: arguments.skills.extra_dirs,
+            allow: arguments.skills.allow,
+            deny: arguments.skills.deny,
         },
         result_schema: arguments.result_schema,
         ..SpawnRequest::new(arguments.task, EdgeMode::Background)
     }
 }
 
-/// Not inheriting leaves only what is allowed by name.
-fn narrowing(tools: Tools) -> ToolNarrowing {
-    let allow = match tools.inherit {
-        Some(false) => Some(tools.allow.unwrap_or_default()),
-        Some(true) | None => tools.allow,
-    };
-    ToolNarrowing {
-        allow,
-        deny: tools.deny,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use sortie_core::Budget;
+
     use super::*;
     use crate::testing::{Delegation, Folder, answer_with, rename};
 
@@ -275,7 +290,9 @@ mod tests {
             "task": "t", "label": " 分析 ", "agentId": "explore", "model": "m", "thinking": "high",
             "runTimeoutSeconds": 2.5, "cleanup": "delete",
             "tools": {"allow": ["grep"], "deny": ["exec"]},
-            "announce": "silent", "priority": "high", "budget": {"tokens": 10, "tool_calls": 2}
+            "announce": "silent", "priority": "high", "budget": {"tokens": 10, "usd": 0.5},
+            "isolation": "worktree",
+            "skills": {"inherit": false, "extraDirs": ["kit"], "allow": ["a"], "deny": ["b"]}
         });
         let answer = spawn(arguments, &delegation).await.unwrap();
         let expected = SpawnRequest {
@@ -288,12 +305,21 @@ mod tests {
             tools: ToolNarrowing {
                 allow: Some(vec!["grep".into()]),
                 deny: vec!["exec".into()],
+                inherit: None,
             },
             announce: Some(Announce::Silent),
             priority: Some(Priority::High),
             budget: Budget {
                 tokens: Some(10),
-                tool_calls: Some(2),
+                usd_micros: Some(500_000),
+                ..Budget::default()
+            },
+            isolation: Some(Isolation::Worktree),
+            skills: SkillNarrowing {
+                inherit: Some(false),
+                extra_dirs: vec!["kit".into()],
+                allow: Some(vec!["a".into()]),
+                deny: vec!["b".into()],
             },
             ..SpawnRequest::new("t", EdgeMode::Background)
         };
@@ -302,24 +328,22 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn tools_only_narrow() {
-        let check = async |tools: Value, allow: Option<&[&str]>| {
+    async fn wishes_about_tools_are_handed_on() {
+        let check = async |tools: Value, allow: Option<&[&str]>, inherit: Option<bool>| {
             let delegation = Delegation::default();
             spawn(json!({"task": "t", "tools": tools}), &delegation)
                 .await
                 .unwrap();
             let allow = allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
-            assert_eq!(delegation.requests()[0].tools.allow, allow);
+            let wish = delegation.requests().remove(0).tools;
+            assert_eq!((wish.allow, wish.inherit), (allow, inherit));
         };
-        check(json!({}), None).await;
-        check(json!({"inherit": true}), None).await;
-        check(json!({"inherit": false}), Some(&[])).await;
-        check(json!({"allow": []}), Some(&[])).await;
-        check(
-            json!({"inherit": false, "allow": ["grep"]}),
-            Some(&["grep"]),
-        )
-        .await;
+        check(json!({}), None, None).await;
+        check(json!({"inherit": true}), None, Some(true)).await;
+        check(json!({"inherit": false}), None, Some(false)).await;
+        check(json!({"allow": []}), Some(&[]), None).await;
+        let one = json!({"inherit": false, "allow": ["grep"]});
+        check(one, Some(&["grep"]), Some(false)).await;
     }
 
     #[tokio::test]
@@ -379,13 +403,23 @@ mod tests {
         )
         .await;
         check(
+            json!({"task": "t", "isolation": "moon"}),
+            "The arguments do not fit",
+        )
+        .await;
+        check(
+            json!({"task": "t", "skills": {"extraDirs": vec!["x"; 201]}}),
+            "At most 200 tools, skills or folders",
+        )
+        .await;
+        check(
             json!({"task": "t", "cleanup": "burn"}),
             "The arguments do not fit",
         )
         .await;
         check(
             json!({"task": "t", "tools": {"deny": vec!["x"; 201]}}),
-            "At most 200 tools",
+            "At most 200 tools, skills or folders",
         )
         .await;
     }

@@ -28,6 +28,7 @@ struct Arguments {
     id: Option<String>,
     ids: Option<Vec<String>>,
     message: Option<String>,
+    request: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -38,6 +39,8 @@ enum Action {
     Wait,
     Steer,
     Cancel,
+    Answer,
+    Diff,
 }
 
 impl Subagents {
@@ -46,14 +49,15 @@ impl Subagents {
         Self {
             spec: spec(
                 "subagents",
-                "List, get, steer (with message) or cancel your subagents, or wait until all or some (ids) are done. id: id or label.",
+                "List, get, steer (with message) or cancel your subagents, see the diff of one, or wait until all or some (ids) are done. answer: the question `request` with message; without message a person is asked. id: id or label.",
                 json!({
                     "type": "object",
                     "properties": {
-                        "action": {"enum": ["list", "get", "wait", "steer", "cancel"]},
+                        "action": {"enum": ["list", "get", "wait", "steer", "cancel", "answer", "diff"]},
                         "id": {"type": "string"},
                         "ids": {"type": "array", "items": {"type": "string"}},
-                        "message": {"type": "string"}
+                        "message": {"type": "string"},
+                        "request": {"type": "string"}
                     },
                     "required": ["action"],
                     "additionalProperties": false
@@ -95,6 +99,7 @@ fn request(arguments: Arguments) -> Result<ManageRequest, ToolFailure> {
         id,
         ids,
         message,
+        request,
     } = arguments;
     let mut ids: Vec<String> = ids.unwrap_or_default().into_iter().chain(id).collect();
     ids.retain(|id| !id.trim().is_empty());
@@ -119,6 +124,13 @@ fn request(arguments: Arguments) -> Result<ManageRequest, ToolFailure> {
             id: only(ids, "steer")?,
             message: words(message)?,
         },
+        Action::Answer => ManageRequest::Answer {
+            request: question(request)?,
+            text: said(message)?,
+        },
+        Action::Diff => ManageRequest::Diff {
+            id: only(ids, "diff")?,
+        },
     })
 }
 
@@ -133,14 +145,28 @@ fn only(ids: Vec<String>, action: &str) -> Result<String, ToolFailure> {
 }
 
 fn words(message: Option<String>) -> Result<String, ToolFailure> {
-    let message = message.filter(|message| !message.trim().is_empty());
-    let message = message.ok_or_else(|| {
+    said(message)?.ok_or_else(|| {
         ToolFailure::new(
             "`steer` needs a `message`: what the subagent should know or do differently.",
         )
-    })?;
-    at_most("message", &message, MAX_MESSAGE_BYTES)?;
+    })
+}
+
+fn said(message: Option<String>) -> Result<Option<String>, ToolFailure> {
+    let message = message.filter(|message| !message.trim().is_empty());
+    if let Some(message) = &message {
+        at_most("message", message, MAX_MESSAGE_BYTES)?;
+    }
     Ok(message)
+}
+
+fn question(request: Option<String>) -> Result<String, ToolFailure> {
+    let request = request.filter(|request| !request.trim().is_empty());
+    let request = request.ok_or_else(|| {
+        ToolFailure::new("`answer` needs a `request`: the id that came with the question.")
+    })?;
+    at_most("request", &request, MAX_ID_BYTES)?;
+    Ok(request)
 }
 
 #[cfg(test)]
@@ -207,6 +233,25 @@ mod tests {
             Ok(steer),
         )
         .await;
+        check(
+            json!({"action": "diff", "id": "a"}),
+            Ok(ManageRequest::Diff { id: id() }),
+        )
+        .await;
+        let answer = |text: Option<&str>| ManageRequest::Answer {
+            request: "4f2a".into(),
+            text: text.map(str::to_owned),
+        };
+        check(
+            json!({"action": "answer", "request": "4f2a", "message": "是"}),
+            Ok(answer(Some("是"))),
+        )
+        .await;
+        check(
+            json!({"action": "answer", "request": "4f2a"}),
+            Ok(answer(None)),
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -220,6 +265,11 @@ mod tests {
         check(
             json!({"action": "steer", "id": "a", "message": " "}),
             Err("`steer` needs a `message`: what the subagent should know or do differently."),
+        )
+        .await;
+        check(
+            json!({"action": "answer", "message": "m"}),
+            Err("`answer` needs a `request`: the id that came with the question."),
         )
         .await;
         check(

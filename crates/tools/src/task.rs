@@ -4,11 +4,12 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_core::{
-    ChildWait, EdgeMode, Recovery, SpawnRequest, Spelling, Tool, ToolContext, ToolOutcome,
-    ToolReply, ToolSpec, Touches,
+    ChildWait, EdgeMode, Isolation, Recovery, SpawnRequest, Spelling, Tool, ToolContext,
+    ToolOutcome, ToolReply, ToolSpec, Touches,
 };
 
 use crate::arguments::{parse, spec};
+use crate::budget::{self, Account};
 use crate::spawn_subagent::{bounded, started};
 
 const SPELLINGS: &[Spelling] = &[
@@ -42,6 +43,9 @@ struct Arguments {
     resume: Option<String>,
     #[serde(default)]
     background: bool,
+    isolation: Option<Isolation>,
+    #[serde(default)]
+    budget: Account,
 }
 
 impl Task {
@@ -59,7 +63,9 @@ impl Task {
                         "subagent_type": {"type": "string"},
                         "model": {"type": "string"},
                         "resume": {"type": "string", "description": "id of a finished subagent to go on with"},
-                        "background": {"type": "boolean", "description": "do not wait, like spawn_subagent"}
+                        "background": {"type": "boolean", "description": "do not wait, like spawn_subagent"},
+                        "isolation": {"enum": ["none", "worktree"]},
+                        "budget": budget::schema()
                     },
                     "required": ["description", "prompt", "subagent_type"],
                     "additionalProperties": false
@@ -117,12 +123,16 @@ fn request(arguments: Arguments) -> SpawnRequest {
         agent: Some(arguments.subagent_type),
         model: arguments.model,
         resume: arguments.resume,
+        isolation: arguments.isolation,
+        budget: arguments.budget.into(),
         ..SpawnRequest::new(arguments.prompt, mode)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use sortie_core::Budget;
+
     use super::*;
     use crate::testing::{Delegation, Folder, outcome_with, rename};
 
@@ -142,13 +152,19 @@ mod tests {
     async fn waits_for_the_child() {
         let delegation = Delegation::default();
         let arguments = json!({"description": "find auth", "prompt": "Find it.",
-            "subagent_type": "explore", "model": "m", "resume": "0190"});
+            "subagent_type": "explore", "model": "m", "resume": "0190",
+            "isolation": "worktree", "budget": {"seconds": 60}});
         let outcome = task(arguments, &delegation).await.unwrap();
         let child = delegation.child();
         assert_eq!(outcome, ToolOutcome::Waits(ChildWait::Result { child }));
         let expected = SpawnRequest {
             model: Some("m".into()),
             resume: Some("0190".into()),
+            isolation: Some(Isolation::Worktree),
+            budget: Budget {
+                wall_ms: Some(60_000),
+                ..Budget::default()
+            },
             ..expected(EdgeMode::Blocking)
         };
         assert_eq!(delegation.requests(), [expected]);

@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime};
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use sortie_core::{
-    BlobId, BlobReader, CallId, ChildRef, EffectId, Lang, ManageRequest, Reconciled, Recovery,
-    RunId, SpawnRequest, Spawned, Spawner, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure,
-    ToolOutcome, ToolReply,
+    BlobId, BlobReader, CallId, ChildRef, Confinement, EffectId, Lang, ManageRequest, Permits,
+    Reconciled, Recovery, RunId, SandboxMode, SpawnRequest, Spawned, Spawner, Spelling, Tool,
+    ToolAnswer, ToolContext, ToolFailure, ToolOutcome, ToolReply,
 };
 
 use crate::confine::Workspace;
@@ -118,6 +118,8 @@ pub(crate) struct Delegation {
     pub(crate) lang: Lang,
     pub(crate) queue_position: Option<u32>,
     pub(crate) refusal: Option<String>,
+    pub(crate) permits: Rules,
+    pub(crate) sandbox: SandboxMode,
     pub(crate) requests: Mutex<Vec<SpawnRequest>>,
     pub(crate) managed: Mutex<Vec<ManageRequest>>,
 }
@@ -128,6 +130,9 @@ impl Default for Delegation {
             lang: Lang::En,
             queue_position: None,
             refusal: None,
+            permits: Rules::default(),
+            // Tests of what a sandbox holds have a real one.
+            sandbox: SandboxMode::Off,
             requests: Mutex::default(),
             managed: Mutex::default(),
         }
@@ -172,6 +177,33 @@ impl Spawner for Delegation {
     }
 }
 
+/// A policy: everything but what lies at or beneath these paths.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) denied: Vec<&'static str>,
+}
+
+impl Rules {
+    pub(crate) fn deny(denied: &[&'static str]) -> Self {
+        Self {
+            denied: denied.to_vec(),
+        }
+    }
+}
+
+impl Permits for Rules {
+    fn path(&self, path: &Path) -> Result<(), String> {
+        match self.denied.iter().find(|denied| path.starts_with(denied)) {
+            Some(denied) => Err(format!("rule `{denied}` denies it")),
+            None => Ok(()),
+        }
+    }
+
+    fn host(&self, host: &str) -> Result<(), String> {
+        Err(format!("no host is asked here: {host}"))
+    }
+}
+
 /// Everything a call refers to.
 struct Setting {
     run: RunId,
@@ -198,6 +230,14 @@ impl Setting {
             workspace: folder.path(),
             lang: delegation.lang,
             exec_timeout: self.exec_timeout,
+            confinement: Confinement {
+                sandbox: delegation.sandbox,
+                network: false,
+            },
+            read_only: false,
+            worktree: None,
+            skills: &[],
+            permits: &delegation.permits,
             spawner: delegation,
             blobs: folder,
         }
@@ -234,6 +274,18 @@ pub(crate) async fn answer(
     answer_with(tool, folder, arguments, &Delegation::default()).await
 }
 
+/// What a person would see of a call.
+pub(crate) async fn preview(
+    tool: &dyn Tool,
+    folder: &Folder,
+    arguments: &Value,
+    delegation: &Delegation,
+) -> String {
+    let setting = Setting::new(folder, GENEROUS);
+    let context = setting.context(folder, delegation);
+    tool.preview(&context, arguments).await.unwrap()
+}
+
 pub(crate) async fn call(
     tool: &dyn Tool,
     folder: &Folder,
@@ -259,7 +311,9 @@ pub(crate) async fn call_within(
 fn answered(reply: ToolReply) -> Result<ToolAnswer, ToolFailure> {
     match reply? {
         ToolOutcome::Answer(answer) => Ok(answer),
-        ToolOutcome::Waits(wait) => panic!("an answer was expected: {wait:?}"),
+        other @ (ToolOutcome::Waits(_) | ToolOutcome::Asks { .. }) => {
+            panic!("an answer was expected: {other:?}")
+        }
     }
 }
 

@@ -1,13 +1,15 @@
 //! Walking the workspace: through held descriptors, in order of names, past what git ignores.
 
 use std::ops::ControlFlow;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use sortie_core::ToolFailure;
 
 use crate::blocking::Stop;
-use crate::confine::{Kind, Workspace};
+use crate::confine::{Kind, Listing, Workspace};
 
 /// How many entries one walk looks at.
 const MAX_ENTRIES: usize = 200_000;
@@ -21,8 +23,8 @@ const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 /// Something a walk came across.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// Its directory, relative to the workspace.
-    pub(crate) directory: PathBuf,
+    /// Its directory, held open.
+    pub(crate) directory: Rc<OwnedFd>,
     /// Its path, relative to the workspace.
     pub(crate) path: PathBuf,
     /// What it is.
@@ -44,13 +46,38 @@ pub(crate) enum Ended {
     Bounded,
 }
 
-impl Ended {
-    /// What to tell a model about it.
-    pub(crate) const fn note(self) -> Option<&'static str> {
-        match self {
-            Self::Whole | Self::Enough => None,
-            Self::Bounded => Some("(stopped early: too much to look at; give a narrower path)"),
+/// What a walk came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Walked {
+    /// Why it ended.
+    pub(crate) ended: Ended,
+    /// How many files and folders policy did not permit to be shown.
+    pub(crate) withheld: usize,
+}
+
+impl Walked {
+    /// A look at one file alone.
+    pub(crate) const ONE_FILE: Self = Self {
+        ended: Ended::Whole,
+        withheld: 0,
+    };
+
+    /// What to tell a model about it, in lines.
+    pub(crate) fn notes(self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.withheld > 0 {
+            notes.push(format!(
+                "({} left out: policy does not permit them)",
+                self.withheld
+            ));
         }
+        match self.ended {
+            Ended::Whole | Ended::Enough => {}
+            Ended::Bounded => {
+                notes.push("(stopped early: too much to look at; give a narrower path)".to_owned());
+            }
+        }
+        notes
     }
 }
 
@@ -61,7 +88,7 @@ pub(crate) fn walk(
     max_depth: usize,
     stop: &Stop,
     visit: &mut dyn FnMut(&Found) -> ControlFlow<()>,
-) -> Result<Ended, ToolFailure> {
+) -> Result<Walked, ToolFailure> {
     let mut walker = Walker {
         workspace,
         stop,
@@ -69,12 +96,17 @@ pub(crate) fn walk(
         max_depth: max_depth.min(MAX_DEPTH),
         rules: rules_above(workspace, start),
         seen: 0,
+        withheld: 0,
     };
     // The start itself must be a readable directory; what lies below may be unreadable.
-    workspace.open_directory(start)?;
-    Ok(match walker.directory(start, 1) {
+    let listing = workspace.list(start)?;
+    let ended = match walker.listed(listing, start, 1) {
         ControlFlow::Continue(()) => Ended::Whole,
         ControlFlow::Break(ended) => ended,
+    };
+    Ok(Walked {
+        ended,
+        withheld: walker.withheld,
     })
 }
 
@@ -95,20 +127,27 @@ struct Walker<'a> {
     /// The rules of each directory on the way, the outermost first.
     rules: Vec<Gitignore>,
     seen: usize,
+    withheld: usize,
 }
 
 impl Walker<'_> {
     fn directory(&mut self, directory: &Path, depth: usize) -> ControlFlow<Ended> {
-        let Ok((entries, cut)) = self.workspace.entries(directory) else {
+        match self.workspace.list(directory) {
+            Ok(listing) => self.listed(listing, directory, depth),
             // Vanished or unreadable meanwhile: there is nothing to show.
-            return ControlFlow::Continue(());
-        };
+            Err(_) => ControlFlow::Continue(()),
+        }
+    }
+
+    fn listed(&mut self, listing: Listing, directory: &Path, depth: usize) -> ControlFlow<Ended> {
+        self.withheld += listing.withheld;
         self.rules.push(rules_in(self.workspace, directory));
-        for entry in entries {
+        let held = Rc::new(listing.directory);
+        for entry in listing.entries {
             let path = join(directory, &entry.name);
             let ignored = self.is_ignored(&path, entry.kind);
             let found = Found {
-                directory: directory.to_owned(),
+                directory: Rc::clone(&held),
                 path,
                 kind: entry.kind,
                 depth,
@@ -117,7 +156,7 @@ impl Walker<'_> {
             self.entry(&found)?;
         }
         self.rules.pop();
-        if cut {
+        if listing.cut {
             ControlFlow::Break(Ended::Bounded)
         } else {
             ControlFlow::Continue(())
@@ -186,7 +225,8 @@ fn rules_from(workspace: &Workspace, directory: &Path, names: &[&str]) -> Gitign
     let mut builder = GitignoreBuilder::new(directory);
     for name in names {
         let path = join(directory, name.as_ref());
-        let Ok(Some(mut open)) = workspace.find_file(&path) else {
+        // Rules only leave more out, and nobody is shown them.
+        let Ok(Some(mut open)) = workspace.find_unasked(&path) else {
             continue;
         };
         let Ok(bytes) = open.read(&path, MAX_RULES_BYTES) else {
@@ -222,7 +262,7 @@ mod tests {
                 ControlFlow::Continue(())
             },
         );
-        assert_eq!(ended.unwrap(), Ended::Whole);
+        assert_eq!(ended.unwrap(), Walked::ONE_FILE);
         assert_eq!(seen, expected);
     }
 

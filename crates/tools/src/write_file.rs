@@ -11,10 +11,11 @@ use sortie_core::{
 };
 
 use crate::arguments::{at_most, parse, spec};
-use crate::blocking::{Stop, blocking};
+use crate::blocking::{Stop, in_workspace};
 use crate::confine::{NewContent, OpenFile, Parents, Workspace};
 use crate::diff;
 use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
+use crate::preview::shown;
 use crate::text::is_binary;
 
 /// The largest content that is written.
@@ -75,12 +76,20 @@ impl Tool for WriteFile {
         Recovery::Reconcilable(self)
     }
 
+    async fn preview(&self, context: &ToolContext<'_>, arguments: &Value) -> Option<String> {
+        let arguments: Arguments = parse(arguments.clone()).ok()?;
+        let look = move |workspace: &Workspace, _: &Stop| preview(workspace, &arguments);
+        Some(shown(in_workspace(context, look).await))
+    }
+
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
         at_most("content", &arguments.content, MAX_CONTENT_BYTES)?;
-        let root = context.workspace.to_owned();
         let temporary = temporary_name(context.effect);
-        let text = blocking(move |stop| write(&root, &arguments, &temporary, stop)).await?;
+        let work = move |workspace: &Workspace, stop: &Stop| {
+            write(workspace, &arguments, &temporary, stop)
+        };
+        let text = in_workspace(context, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }
@@ -88,13 +97,12 @@ impl Tool for WriteFile {
 #[async_trait]
 impl Reconcile for WriteFile {
     async fn fingerprint(&self, context: &ToolContext<'_>, arguments: &Value) -> Value {
-        let root = context.workspace.to_owned();
         let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
             return Value::Null;
         };
-        let fingerprint = blocking(move |_| {
+        let fingerprint = in_workspace(context, move |workspace, _| {
             Ok(json!(Fingerprint {
-                before: State::at(&root, &arguments.path),
+                before: State::at(workspace, &arguments.path),
                 after: Some(State::of(arguments.content.as_bytes())),
             }))
         });
@@ -107,7 +115,6 @@ impl Reconcile for WriteFile {
         arguments: &Value,
         fingerprint: &Value,
     ) -> Reconciled {
-        let root = context.workspace.to_owned();
         let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
             return Reconciled::Unknown;
         };
@@ -116,20 +123,21 @@ impl Reconcile for WriteFile {
             arguments.path,
             size(&arguments.content)
         );
-        let now = blocking(move |_| Ok(State::at(&root, &arguments.path))).await;
-        now.map_or(Reconciled::Unknown, |now| {
-            reconcile(&now, fingerprint, answer)
-        })
+        let look = move |workspace: &Workspace, _: &Stop| Ok(State::at(workspace, &arguments.path));
+        in_workspace(context, look)
+            .await
+            .map_or(Reconciled::Unknown, |now| {
+                reconcile(&now, fingerprint, answer)
+            })
     }
 }
 
 fn write(
-    root: &Path,
+    workspace: &Workspace,
     arguments: &Arguments,
     temporary: &str,
     stop: &Stop,
 ) -> Result<String, ToolFailure> {
-    let workspace = Workspace::open(root)?;
     let path = workspace.locate(&arguments.path)?;
     let place = workspace.place(&path, Parents::Create)?;
     let mut existing = place.existing()?;
@@ -159,6 +167,32 @@ fn account(existing: Option<&mut OpenFile>, path: &Path, content: &str) -> Strin
     }
 }
 
+/// What the write would change, for a person who decides about it.
+fn preview(workspace: &Workspace, arguments: &Arguments) -> Result<String, ToolFailure> {
+    let path = workspace.locate(&arguments.path)?;
+    let existing = match workspace.find_place(&path)? {
+        Some(place) => place.existing()?,
+        None => None,
+    };
+    let content = &arguments.content;
+    let (shown, size) = (path.display(), size(content));
+    let Some(mut open) = existing else {
+        let text = diff::unified("", diff::beginning(content));
+        return Ok(format!("new file {shown} ({size}):\n{text}"));
+    };
+    let old = open.read(&path, MAX_COMPARED_BYTES).ok();
+    let comparable = content.len() as u64 <= MAX_COMPARED_BYTES;
+    match old.filter(|old| comparable && !is_binary(old)) {
+        Some(old) => {
+            let text = diff::unified(&String::from_utf8_lossy(&old), content);
+            Ok(format!("{shown}:\n{text}"))
+        }
+        None => Ok(format!(
+            "{shown}: replaced by {size}; the old content is too large or no text"
+        )),
+    }
+}
+
 fn size(content: &str) -> String {
     format!("{} lines, {} bytes", content.lines().count(), content.len())
 }
@@ -168,12 +202,15 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::testing::{Folder, call, fingerprint, recover};
+    use crate::testing::{Delegation, Folder, call, fingerprint, preview, recover};
 
     async fn check(path: &str, content: &str, expected: &str) {
         let folder = Folder::with(&[("old", "a\nb\n"), ("sub/x", ""), (".git/config", "[core]")]);
         folder.link("link", Path::new("old"));
         folder.link("to_git", Path::new(".git"));
+        folder.link("to_agents", Path::new("agents_are_here"));
+        folder.write("agents_are_here/x", b"");
+        folder.link(".agents", Path::new("agents_are_here"));
         let arguments = json!({"path": path, "content": content});
         let reply = call(&WriteFile::new(), &folder, arguments).await;
         match reply {
@@ -213,7 +250,19 @@ mod tests {
         check("sub/.GIT/hooks/x", "", &format!("! sub/.GIT/hooks/x {git}")).await;
         check("sub/.git", "", &format!("! sub/.git {git}")).await;
         check("to_git/config", "", &format!("! to_git/config {git}")).await;
-        check("to_git/hooks/x", "", &format!("! to_git/hooks {git}")).await;
+        check("to_git/hooks/x", "", &format!("! to_git/hooks/x {git}")).await;
+        for path in [
+            ".claude/settings.json",
+            ".Claude/settings.json",
+            ".mcp.json",
+            "sub/../.envrc",
+            ".vscode",
+            "to_agents/new",
+            "agents_are_here/new",
+        ] {
+            check(path, "", &format!("! {path} is protected: agents, editors or git act on it without asking anybody. Do not write it; report what should stand there.")).await;
+        }
+        check("sub/.envrc", "x", "Created sub/.envrc (1 lines, 1 bytes).").await;
         check(
             "link",
             "",
@@ -236,6 +285,39 @@ mod tests {
             "old/x",
             "",
             "! A part of old is not a directory. Find the right path with list_dir or glob.",
+        )
+        .await;
+    }
+
+    #[tokio::test]
+    async fn a_person_sees_what_would_change() {
+        let check = async |path: &str, content: &str, expected: &str| {
+            let folder = Folder::with(&[("old", "a\nb\n")]);
+            folder.write("bin", b"\0");
+            let arguments = json!({"path": path, "content": content});
+            let tool = WriteFile::new();
+            let text = preview(&tool, &folder, &arguments, &Delegation::default()).await;
+            assert_eq!(text, expected);
+            let count = std::fs::read_dir(folder.path()).unwrap().count();
+            assert_eq!(count, 2, "looking made something");
+        };
+        check("old", "a\nc\n", "old:\n@@ -1,2 +1,2 @@\n a\n-b\n+c").await;
+        check(
+            "p/q",
+            "x\n",
+            "new file p/q (1 lines, 2 bytes):\n@@ -0,0 +1 @@\n+x",
+        )
+        .await;
+        check(
+            "bin",
+            "x",
+            "bin: replaced by 1 lines, 1 bytes; the old content is too large or no text",
+        )
+        .await;
+        check(
+            "..",
+            "x",
+            "It would fail: .. does not name a file. Give the path of a file in the workspace.",
         )
         .await;
     }

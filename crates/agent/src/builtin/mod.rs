@@ -7,9 +7,20 @@
 use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice, ToolSelection};
 use sortie_text::t;
 
-/// The tools of an agent that only looks. No `exec`: a shell is read-only only when the operating
-/// system sees to it, and until that sandbox exists a read-only agent has no shell.
-const LOOKING: &[&str] = &["read_file", "list_dir", "glob", "grep", "todo_write"];
+/// The tools of an agent that only looks. Its shell is read-only because the operating system sees
+/// to it; where no sandbox does, policy takes `exec` away.
+const LOOKING: &[&str] = &[
+    "read_file",
+    "list_dir",
+    "glob",
+    "grep",
+    "exec",
+    "todo_write",
+    "skill",
+    "ask",
+    "web_fetch",
+    "web_search",
+];
 
 /// The agents that a parent can send out, in this language.
 pub fn builtin_agents(lang: Lang) -> Vec<AgentDefinition> {

@@ -44,8 +44,8 @@ fn the_agents_are_these() {
         .unwrap();
     }
     let expected = "\
-explore | small | blue | reads | read_file list_dir glob grep todo_write
-plan | plan | purple | reads | read_file list_dir glob grep todo_write
+explore | small | blue | reads | read_file list_dir glob grep exec todo_write skill ask web_fetch web_search
+plan | plan | purple | reads | read_file list_dir glob grep exec todo_write skill ask web_fetch web_search
 code | inherit | green | writes | *
 general | inherit | cyan | writes | *
 main | inherit | - | writes | *

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use sortie_core::{
-    ChildRef, Message, Outcome, RunId, RunSpec, Seq, SharedMessage, Summary, Timestamp, Todo, Usage,
+    BudgetKind, CallId, Changes, ChildRef, Message, Outcome, RunId, RunSpec, Seq, SharedMessage,
+    Summary, Timestamp, Todo, ToolCall, Usage, Worktree,
 };
 use sortie_text::text;
 
-use super::{Past, Phase, RunState};
+use super::{Counted, Past, Phase, RunState};
 use crate::asking::Asking;
 use crate::compact::{self, Compaction};
 
@@ -85,10 +86,50 @@ impl RunState {
         self.started_at
     }
 
-    /// When it has to be done.
+    /// When it has to be done: its own deadline, or that of the whole tree.
     pub fn deadline(&self) -> Option<Timestamp> {
-        let limit = i64::try_from(self.spec.limits.timeout_ms?).unwrap_or(i64::MAX);
+        let own = self.after_start(self.spec.limits.timeout_ms);
+        own.into_iter().chain(self.tree_deadline()).min()
+    }
+
+    /// When everything below it has to be done, because the time of a budget is over then.
+    pub fn tree_deadline(&self) -> Option<Timestamp> {
+        let own = self.after_start(self.spec.limits.budget.wall_ms);
+        own.into_iter().chain(self.spec.not_after).min()
+    }
+
+    fn after_start(&self, limit_ms: Option<u64>) -> Option<Timestamp> {
+        let limit = i64::try_from(limit_ms?).unwrap_or(i64::MAX);
         Some(self.started_at?.plus_ms(limit))
+    }
+
+    /// A call of the last answer that has no result yet.
+    pub fn open_call_named(&self, id: &CallId) -> Option<&ToolCall> {
+        match &self.phase {
+            Phase::Acting(batch) => batch.open_call(id),
+            Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => None,
+        }
+    }
+
+    /// The worktree that was made for it.
+    pub const fn worktree(&self) -> Option<&Worktree> {
+        self.worktree.as_ref()
+    }
+
+    /// What it changed in its worktree, once that was collected.
+    pub const fn changes(&self) -> Option<&Changes> {
+        self.changes.as_ref()
+    }
+
+    /// What this model has counted of the history; another one counts otherwise.
+    pub fn counted(&self, model: &str) -> Option<Counted> {
+        let (by, counted) = self.counted.as_ref()?;
+        (by == model).then_some(*counted)
+    }
+
+    /// Whether the model was told that most of this is spent.
+    pub fn was_warned(&self, kind: BudgetKind) -> bool {
+        self.warned.contains(&kind)
     }
 
     /// Children that have not reported.

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use sortie_agent::{Past, RunState, Step, builtin_agents};
 use sortie_core::{
     AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
-    CancelledBy, ChildRef, ChildWait, Cleanup, EdgeMode, Epoch, Event, Fault, InboxItem,
-    JournalEntry, Lane, Lang, Limits, Message, Outcome, Priority, ResultStatus, RunId, RunSpec,
-    Sampling, Seq, SessionKey, StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult,
-    Usage,
+    CancelledBy, ChildRef, ChildWait, Cleanup, Confinement, EdgeMode, Epoch, Event, Fault,
+    InboxItem, Isolation, JournalEntry, Lane, Lang, Limits, Message, Outcome, Policy, Priority,
+    ResultStatus, RunId, RunSpec, Sampling, Seq, SessionKey, StopReason, Timestamp, Todo,
+    TodoStatus, ToolCall, ToolResult, Usage,
 };
 use uuid::Uuid;
 
@@ -50,7 +50,13 @@ pub(crate) fn spec() -> RunSpec {
         continues: None,
         fork: None,
         report_to: Vec::new(),
-        approved: true,
+        policy: Policy::default(),
+        policy_hash: String::new(),
+        skills: Vec::new(),
+        confinement: Confinement::default(),
+        isolation: Isolation::None,
+        account: None,
+        not_after: None,
         caps: AdmissionCaps {
             max_children_per_tree: 200,
             max_depth: 1,
@@ -234,12 +240,15 @@ impl Player {
             elapsed_ms: 1,
             spawned,
             todos,
+            ruling: None,
+            sandbox: None,
         })
     }
 
     pub(crate) fn delegate(&mut self, call: &str, child: u128) -> &mut Self {
         self.push(Event::Delegated {
             call: CallId::from_stored(call),
+            ruling: None,
             wait: ChildWait::Result {
                 child: child_ref(child),
             },
@@ -249,6 +258,7 @@ impl Player {
     pub(crate) fn wait_for(&mut self, call: &str, children: &[u128]) -> &mut Self {
         self.push(Event::Delegated {
             call: CallId::from_stored(call),
+            ruling: None,
             wait: ChildWait::Finished {
                 children: children.iter().map(|child| run_id(*child)).collect(),
             },
@@ -363,6 +373,7 @@ pub(crate) fn announcement(child: u128, mode: EdgeMode, call: &str, outcome: Out
         tool_calls: 2,
         elapsed_ms: 1_500,
         usage: Usage::default(),
+        changes: None,
     }))
 }
 
@@ -380,6 +391,16 @@ fn show_outcome(outcome: &Outcome) -> String {
         .map(|text| format!(": {text}"))
         .unwrap_or_default();
     format!("{}{reason}{words}", outcome.status())
+}
+
+/// The first line, or the first that stands between the marked lines.
+fn within_frame(text: &str) -> String {
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    match (lines.next(), lines.next()) {
+        (Some(mark), Some(inside)) if mark.starts_with("-----") => format!("|{inside}|"),
+        _ => first.to_owned(),
+    }
 }
 
 fn show_message(message: &Arc<Message>) -> String {
@@ -401,7 +422,7 @@ fn show_message(message: &Arc<Message>) -> String {
             "tools:{}",
             results
                 .iter()
-                .map(|result| format!(" #{} {}", result.call, first_line(&result.text)))
+                .map(|result| format!(" #{} {}", result.call, within_frame(&result.text)))
                 .collect::<String>()
         ),
         Message::Notice { text } => format!("notice: {}", first_line(text)),

@@ -91,12 +91,14 @@ fn settle(player: &mut Player, die: u8, call: &CallId, status: &CallStatus, next
         (0, CallStatus::Requested) => {
             player.push(Event::Intended {
                 call: call.clone(),
+                ruling: None,
                 fingerprint: json!(die),
             });
         }
         (1, _) => {
             player.push(Event::Delegated {
                 call: call.clone(),
+                ruling: None,
                 wait: ChildWait::Result { child },
             });
         }
@@ -122,6 +124,8 @@ fn finished(call: &CallId, spawned: Option<ChildRef>) -> Event {
         elapsed_ms: 0,
         spawned,
         todos: None,
+        ruling: None,
+        sandbox: None,
     }
 }
 
@@ -131,6 +135,7 @@ fn report(player: &mut Player, die: u8, children: &[ChildRef]) {
     let waiting = player.entries.iter().find_map(|entry| match &entry.event {
         Event::Delegated {
             call,
+            ruling: None,
             wait: ChildWait::Result { child: delegated },
         } if delegated.run == child.run => Some(call.clone()),
         _ => None,

@@ -1,26 +1,36 @@
 //! `sortie agents`.
 
 use clap::Subcommand;
+use serde::Serialize;
+use serde_json::json;
 use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice};
-use sortie_text::{cut_columns, strip_sequences, t};
+use sortie_definitions::{AgentFiles, LoadedAgent};
+use sortie_text::{cut_columns, one_line, strip_sequences, t};
 
+use super::equipment::Equipment;
+use super::skills::problem_json;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// How much of a description the list shows where there is no terminal to ask.
 const PLAIN_COLUMNS: usize = 100;
 /// About what the other columns of the list take.
-const OTHER_COLUMNS: usize = 40;
+const OTHER_COLUMNS: usize = 65;
 
-/// Shows the agents that runs can be made from.
+/// Shows the agents that runs can be made from, and checks their files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
     /// Lists them
     List {
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Checks the files that agents are read from; exits with 1 if one of them is refused
+    Check {
         /// Prints JSON
         #[arg(long)]
         json: bool,
@@ -37,35 +47,90 @@ pub(crate) enum AgentsCommand {
 
 impl AgentsCommand {
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let agents = wiring::agents(settings);
+        let Equipment { agents, files, .. } = Equipment::of(settings)?;
         match self {
             Self::List { json } => {
-                let all: Vec<&AgentDefinition> = std::iter::once(agents.main())
+                let all: Vec<Listed<'_>> = std::iter::once(agents.main())
                     .chain(agents.children())
+                    .map(|agent| Listed::of(agent, &files))
                     .collect();
                 if json {
                     output::json(&all)?;
                 } else {
                     output::text(&list(settings, &all))?;
                 }
+                Ok(Exit::Ok)
             }
             Self::Show { name, json } => {
                 let Some(agent) = agents.find(&name) else {
                     let known = agents.names();
                     return Err(Problem::NoAgent { name, known });
                 };
+                let listed = Listed::of(agent, &files);
                 if json {
-                    output::json(agent)?;
+                    output::json(&listed)?;
                 } else {
-                    output::text(&shown(settings.lang, agent))?;
+                    output::text(&shown(settings.lang, &listed))?;
                 }
+                Ok(Exit::Ok)
             }
+            Self::Check { json } => check(settings, &files, json),
         }
-        Ok(Exit::Ok)
     }
 }
 
-fn list(settings: &Settings, agents: &[&AgentDefinition]) -> String {
+/// An agent, and the file it comes from.
+#[derive(Debug, Serialize)]
+struct Listed<'a> {
+    #[serde(flatten)]
+    agent: &'a AgentDefinition,
+    file: Option<String>,
+    /// Whether the file may do more than narrow.
+    trusted: Option<bool>,
+    sha256: Option<&'a str>,
+}
+
+impl<'a> Listed<'a> {
+    fn of(agent: &'a AgentDefinition, files: &'a AgentFiles) -> Self {
+        let loaded = match agent.source {
+            AgentSource::User | AgentSource::Project => files.get(&agent.name),
+            AgentSource::BuiltIn | AgentSource::Embedder => None,
+        };
+        Self {
+            agent,
+            file: loaded.map(|loaded| loaded.file.display().to_string()),
+            trusted: loaded.map(|loaded| loaded.trusted),
+            sha256: loaded.map(|loaded: &LoadedAgent| loaded.sha256.as_str()),
+        }
+    }
+}
+
+/// Says what became of every file; fails if one of them is not used.
+fn check(settings: &Settings, files: &AgentFiles, json: bool) -> Result<Exit, Problem> {
+    let good = files.is_good();
+    if json {
+        let all: Vec<_> = files
+            .files
+            .iter()
+            .map(|check| {
+                json!({
+                    "file": check.file.display().to_string(),
+                    "name": check.name,
+                    "verdict": check.verdict.as_str(),
+                    "problems": check.problems.iter().map(problem_json).collect::<Vec<_>>(),
+                })
+            })
+            .collect();
+        output::json(&json!({"ok": good, "files": all}))?;
+    } else if files.files.is_empty() {
+        output::note(&t!(settings.lang, "agents-no-files"));
+    } else {
+        output::text(&strip_sequences(&files.report()))?;
+    }
+    Ok(if good { Exit::Ok } else { Exit::Failed })
+}
+
+fn list(settings: &Settings, agents: &[Listed<'_>]) -> String {
     let lang = settings.lang;
     let room = if settings.terminal.output {
         let (_, columns) = console::Term::stdout().size();
@@ -78,31 +143,44 @@ fn list(settings: &Settings, agents: &[&AgentDefinition]) -> String {
             t!(lang, "column-agent"),
             t!(lang, "column-model"),
             t!(lang, "column-access"),
+            t!(lang, "column-source"),
             t!(lang, "column-when"),
         ],
         agents
             .iter()
-            .map(|agent| {
+            .map(|listed| {
+                let agent = listed.agent;
                 vec![
-                    agent.name.clone(),
-                    model(lang, &agent.model),
+                    one_line(&agent.name),
+                    one_line(&model(lang, &agent.model)),
                     access(lang, agent),
-                    cut_columns(&agent.when_to_use, room),
+                    source(lang, agent.source),
+                    cut_columns(&one_line(&agent.when_to_use), room),
                 ]
             })
             .collect(),
     )
 }
 
-fn shown(lang: Lang, agent: &AgentDefinition) -> String {
+fn shown(lang: Lang, listed: &Listed<'_>) -> String {
+    let agent = listed.agent;
     let mut rows = vec![
-        (t!(lang, "field-name"), agent.name.clone()),
-        (t!(lang, "field-when"), agent.when_to_use.clone()),
-        (t!(lang, "field-model"), model(lang, &agent.model)),
-        (t!(lang, "field-tools"), tools(lang, agent)),
+        (t!(lang, "field-name"), one_line(&agent.name)),
+        (t!(lang, "field-when"), one_line(&agent.when_to_use)),
+        (
+            t!(lang, "field-model"),
+            one_line(&model(lang, &agent.model)),
+        ),
+        (t!(lang, "field-tools"), one_line(&tools(lang, agent))),
         (t!(lang, "field-access"), access(lang, agent)),
         (t!(lang, "field-source"), source(lang, agent.source)),
     ];
+    if let Some(file) = &listed.file {
+        rows.push((t!(lang, "field-file"), one_line(file)));
+    }
+    if listed.trusted == Some(false) {
+        rows.push((t!(lang, "field-trust"), t!(lang, "agent-narrowed")));
+    }
     if let Some(max) = agent.max_iterations {
         rows.push((t!(lang, "field-max-iterations"), max.to_string()));
     }
@@ -151,5 +229,7 @@ fn source(lang: Lang, source: AgentSource) -> String {
     match source {
         AgentSource::BuiltIn => t!(lang, "source-built-in"),
         AgentSource::Embedder => t!(lang, "source-embedder"),
+        AgentSource::User => t!(lang, "source-user"),
+        AgentSource::Project => t!(lang, "source-project"),
     }
 }

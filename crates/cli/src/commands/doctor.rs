@@ -1,6 +1,8 @@
 //! `sortie doctor`.
 
-use std::fs;
+mod authority;
+mod sandbox;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -96,15 +98,14 @@ impl Doctor {
         checks.extend(store(settings).await);
         checks.extend([
             lock(settings),
-            sandbox(settings),
-            landlock(settings),
-            namespaces(settings),
             configuration(settings),
             keys(settings),
             model(settings).await,
+            authority::servers(settings),
             git(settings),
             language(settings),
         ]);
+        checks.extend(sandbox::checks(settings));
         let failed = checks.iter().any(|check| check.state == State::Fail);
         if self.json {
             output::json(&json!({"ok": !failed, "checks": checks}))?;
@@ -145,6 +146,11 @@ fn title(settings: &Settings, name: &str) -> String {
         "journal" => t!(lang, "doctor-journal"),
         "tasks" => t!(lang, "doctor-tasks"),
         "lock" => t!(lang, "doctor-lock"),
+        "audit" => t!(lang, "doctor-audit"),
+        "approvals" => t!(lang, "doctor-approvals"),
+        "mcp" => t!(lang, "doctor-mcp"),
+        "sandbox" => t!(lang, "doctor-sandbox"),
+        "control_groups" => t!(lang, "doctor-cgroups"),
         "bwrap" => t!(lang, "doctor-bwrap"),
         "landlock" => t!(lang, "doctor-landlock"),
         "namespaces" => t!(lang, "doctor-namespaces"),
@@ -189,7 +195,7 @@ fn is_writable(folder: &Path) -> bool {
 
 #[cfg(not(unix))]
 fn is_writable(folder: &Path) -> bool {
-    fs::metadata(folder).is_ok_and(|about| !about.permissions().readonly())
+    std::fs::metadata(folder).is_ok_and(|about| !about.permissions().readonly())
 }
 
 fn disk(settings: &Settings) -> Check {
@@ -238,6 +244,8 @@ async fn store(settings: &Settings) -> Vec<Check> {
         Check::ok("store", t!(lang, "doctor-store-ok")),
         journal(settings, &store).await,
         tasks(settings, &store).await,
+        authority::audit(settings, &store).await,
+        authority::approvals(settings, &store).await,
     ]
 }
 
@@ -318,65 +326,6 @@ fn lock(settings: &Settings) -> Check {
             Check::ok("lock", t!(lang, "doctor-lock-held", owner = owner))
         }
         Err(error) => Check::fail("lock", error.to_string(), t!(lang, "doctor-home-todo")),
-    }
-}
-
-fn sandbox(settings: &Settings) -> Check {
-    let lang = settings.lang;
-    match program(settings, "bwrap") {
-        Some(path) => Check::ok("bwrap", path.display().to_string()),
-        None => Check::warn(
-            "bwrap",
-            t!(lang, "doctor-not-found"),
-            t!(lang, "doctor-bwrap-todo"),
-        ),
-    }
-}
-
-/// The list of security modules says whether Landlock is on; its version cannot be asked for
-/// without a system call of its own.
-fn landlock(settings: &Settings) -> Check {
-    let lang = settings.lang;
-    match fs::read_to_string("/sys/kernel/security/lsm") {
-        Ok(modules) if modules.split(',').any(|module| module.trim() == "landlock") => {
-            Check::ok("landlock", t!(lang, "doctor-landlock-on"))
-        }
-        Ok(_) => Check::warn(
-            "landlock",
-            t!(lang, "doctor-landlock-off"),
-            t!(lang, "doctor-landlock-todo"),
-        ),
-        Err(_) => Check::warn(
-            "landlock",
-            t!(lang, "doctor-unknown"),
-            t!(lang, "doctor-landlock-todo"),
-        ),
-    }
-}
-
-fn namespaces(settings: &Settings) -> Check {
-    let lang = settings.lang;
-    let number = |path: &str| {
-        let text = fs::read_to_string(path).ok()?;
-        text.trim().parse::<u64>().ok()
-    };
-    let switched_off = number("/proc/sys/user/max_user_namespaces") == Some(0)
-        || number("/proc/sys/kernel/unprivileged_userns_clone") == Some(0)
-        || number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1);
-    if switched_off {
-        Check::warn(
-            "namespaces",
-            t!(lang, "doctor-namespaces-off"),
-            t!(lang, "doctor-namespaces-todo"),
-        )
-    } else if number("/proc/sys/user/max_user_namespaces").is_some() {
-        Check::ok("namespaces", t!(lang, "doctor-namespaces-on"))
-    } else {
-        Check::warn(
-            "namespaces",
-            t!(lang, "doctor-unknown"),
-            t!(lang, "doctor-namespaces-todo"),
-        )
     }
 }
 

@@ -1,16 +1,23 @@
 //! The commands, one file each.
 
 mod agents;
+mod approvals;
+mod audit;
 mod completions;
 mod config;
 mod demo;
 mod doctor;
+mod equipment;
+mod mcp;
 mod models;
+mod policy;
 mod replay;
 mod resume;
 mod run;
+mod skills;
 mod spawn;
 mod tasks;
+mod times;
 mod trust;
 mod usage;
 
@@ -32,9 +39,21 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "task")]
     Tasks(tasks::Tasks),
     Resume(resume::Resume),
-    /// Shows the agents that runs can be made from
+    #[command(visible_alias = "approval")]
+    Approvals(approvals::Approvals),
+    Audit(audit::Audit),
+    /// Shows what agents may do, and who says so; nothing is run
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
+    /// Shows the agents that runs can be made from, and checks their files
     #[command(subcommand, visible_alias = "agent")]
     Agents(agents::AgentsCommand),
+    /// Shows the skills that agents can load
+    #[command(subcommand, visible_alias = "skill")]
+    Skills(skills::SkillsCommand),
+    /// Shows the servers of tools, and approves tools that have changed
+    #[command(subcommand)]
+    Mcp(mcp::McpCommand),
     /// Shows which models can be used, and whether they answer
     #[command(subcommand, visible_alias = "model")]
     Models(models::ModelsCommand),
@@ -58,9 +77,14 @@ pub(crate) async fn run(
     match command {
         Command::Run(run) => run.run(settings, screen).await,
         Command::Spawn(spawn) => spawn.run(settings, screen).await,
-        Command::Tasks(tasks) => tasks.run(settings, screen).await,
+        Command::Tasks(tasks) => tasks.run(settings).await,
         Command::Resume(resume) => resume.run(settings, screen).await,
+        Command::Approvals(approvals) => approvals.run(settings).await,
+        Command::Audit(audit) => audit.run(settings).await,
+        Command::Policy(policy) => policy.run(settings).await,
         Command::Agents(agents) => agents.run(settings),
+        Command::Skills(skills) => skills.run(settings),
+        Command::Mcp(mcp) => mcp.run(settings).await,
         Command::Models(models) => models.run(settings).await,
         Command::Usage(usage) => usage.run(settings).await,
         Command::Replay(replay) => replay.run(settings, screen).await,

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use sha2::{Digest, Sha256};
-use sortie_core::{Event, ForkPoint, ListFilter, ModelDirectory, RunId, Seq, hex};
+use sortie_core::{Event, ForkPoint, ListFilter, Mode, ModelDirectory, RunId, Seq, hex};
 use sortie_runtime::{Fork, Tapes, projection, replay_tree};
 use sortie_store::ReadStore;
 use sortie_text::t;
 
 use super::tasks;
 use crate::exit::Exit;
+use crate::freedom;
 use crate::output;
 use crate::problem::Problem;
 use crate::screen::Screen;
@@ -118,7 +119,11 @@ impl Replay {
             point,
             model,
             label: None,
-            approved: self.yes,
+            mode: if self.yes {
+                Mode::Yolo
+            } else {
+                freedom::mode(settings.configuration.config().approvals.mode)
+            },
         };
         let run = match session.runtime().fork(fork).await {
             Ok(run) => run,

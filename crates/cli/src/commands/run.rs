@@ -10,6 +10,7 @@ use sortie_runtime::NewRun;
 
 use crate::choice::ModelArguments;
 use crate::exit::Exit;
+use crate::freedom::FreedomArguments;
 use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::session::{Format, Session};
@@ -52,9 +53,8 @@ pub(crate) struct Run {
     /// How deep subagents may start further ones
     #[arg(long, value_name = "N")]
     max_depth: Option<u32>,
-    /// Lets calls that change something run without asking
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    freedom: FreedomArguments,
     #[command(flatten)]
     model: ModelArguments,
 }
@@ -76,10 +76,10 @@ impl Run {
             agent: self.agent,
             max_iterations: self.max_iterations,
             timeout: self.timeout.map(Duration::from_secs),
-            approved: self.yes,
             lang: settings.lang,
             ..chosen.run(prompt, workspace)
         };
+        let new = self.freedom.given_to(new, settings);
         let wishes = Wishes {
             small_model,
             max_concurrent: self.max_concurrent,

@@ -13,6 +13,7 @@ use super::run::instruction;
 use crate::arguments::PriorityArgument;
 use crate::choice::ModelArguments;
 use crate::exit::Exit;
+use crate::freedom::FreedomArguments;
 use crate::output;
 use crate::problem::Problem;
 use crate::screen::Screen;
@@ -55,9 +56,8 @@ pub(crate) struct Spawn {
     /// Prints the task as JSON
     #[arg(long)]
     json: bool,
-    /// Lets calls that change something run without asking
-    #[arg(long)]
-    yes: bool,
+    #[command(flatten)]
+    freedom: FreedomArguments,
     #[command(flatten)]
     model: ModelArguments,
 }
@@ -86,10 +86,10 @@ impl Spawn {
             priority: self.priority.into(),
             timeout: self.timeout.map(Duration::from_secs),
             report_to,
-            approved: self.yes,
             lang: settings.lang,
             ..chosen.run(task, workspace).in_background()
         };
+        let new = self.freedom.given_to(new, settings);
         let wishes = Wishes {
             small_model,
             only_admits: self.detach,

@@ -5,13 +5,18 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod approvals;
+mod audited;
 mod configured;
 #[cfg(feature = "crash-points")]
 mod crash_table;
 mod demo;
 mod doctor;
+mod files;
 mod found;
+mod isolated;
 mod life;
+mod policy;
 mod providers;
 mod reference;
 mod remains;

@@ -6,7 +6,8 @@ use crate::world::World;
 
 const PATIENCE_MS: u64 = 60_000;
 
-fn at_terminal(world: &World, arguments: &[&str]) -> PtySession {
+/// Starts the binary with a person at its terminal.
+pub(crate) fn at_terminal(world: &World, arguments: &[&str]) -> PtySession {
     let mut command = world.command(arguments);
     command.env("TERM", "xterm-256color");
     // rexpect connects the streams to its terminal only where nothing else was said.
@@ -63,39 +64,46 @@ fn colours_can_be_switched_off() {
 
 const TWO_CHANGES: &str = r#"
   - when: { turn: 1 }
-    calls: [{ tool: exec, args: { command: "echo one >> made.txt" } }]
+    calls: [{ tool: write_file, args: { path: one.txt, content: "1" } }]
   - when: { turn: 2 }
-    calls: [{ tool: exec, args: { command: "echo two >> made.txt" } }]
+    calls: [{ tool: write_file, args: { path: two.txt, content: "2" } }]
   - when: { turn: 3 }
     say: "last: {{last_result}}"
 "#;
 
 #[test]
 fn a_person_is_asked_before_something_changes() {
-    let check = |answers: &[&str], expected_last: &str, expected_file: Option<&str>| {
+    let check = |answers: &[&str], expected_last: &str, expected_files: &[&str]| {
         let world = World::new();
         let model = world.scenario(TWO_CHANGES);
         let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);
         for (answer, word) in answers.iter().zip(["one", "two"]) {
             terminal
+                .exp_string("a2 = always in this session: write_file\r\n")
+                .unwrap();
+            terminal
                 .exp_string(&format!(
-                    "Allow main [Make it] to run exec: echo {word} >> made.txt? [y/N/a = always for this run]"
+                    "Allow main [Make it] to run write_file: {word}.txt? [y/N/a1"
                 ))
                 .unwrap();
             terminal.send_line(answer).unwrap();
         }
         terminal.exp_string(expected_last).unwrap();
         terminal.exp_eof().unwrap();
-        let made = std::fs::read_to_string(world.workspace().join("made.txt")).ok();
-        assert_eq!(made.as_deref(), expected_file);
+        let made = |name: &&str| world.workspace().join(name).exists();
+        let files: Vec<&str> = ["one.txt", "two.txt"].into_iter().filter(made).collect();
+        assert_eq!(files, expected_files, "{answers:?}");
     };
+    let refused = "last: Denied: a person refused write_file";
+    check(&["y", ""], refused, &["one.txt"]);
+    check(&["a", "n"], refused, &["one.txt"]);
+    check(&["a2"], "last: ", &["one.txt", "two.txt"]);
+    check(&["n", "N"], refused, &[]);
     check(
-        &["y", ""],
-        "last: Refused: a person said no to exec",
-        Some("one\n"),
+        &["y", "n use another name"],
+        "use another name",
+        &["one.txt"],
     );
-    check(&["a"], "last: ", Some("one\ntwo\n"));
-    check(&["n", "N"], "last: Refused: a person said no to exec", None);
 }
 
 #[test]
@@ -110,7 +118,7 @@ fn an_interrupt_at_the_question_is_a_no() {
         .unwrap();
     terminal.exp_eof().unwrap();
     assert_eq!(world.task("Make it")["status"], "cancelled");
-    assert!(!world.workspace().join("made.txt").exists());
+    assert!(!world.workspace().join("one.txt").exists());
 }
 
 #[test]

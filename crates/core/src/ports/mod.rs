@@ -3,3 +3,4 @@
 pub(crate) mod model;
 pub(crate) mod store;
 pub(crate) mod tool;
+pub(crate) mod workplace;

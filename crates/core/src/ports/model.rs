@@ -28,6 +28,26 @@ pub trait Model: Send + Sync + fmt::Debug {
 pub trait ModelDirectory: Send + Sync + fmt::Debug {
     /// The model, or a sentence that says what to do.
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, ModelError>;
+    /// What its answers cost at most, as far as that is known.
+    fn terms(&self, name: &str) -> Terms;
+}
+
+/// What the answers of a model cost at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Terms {
+    /// US dollars for a million tokens; `None` if nobody knows.
+    pub price: Option<TokenPrice>,
+    /// The most tokens of one answer, if the model is known to have a limit.
+    pub max_output: Option<u64>,
+}
+
+/// US dollars for a million tokens, at the dearest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TokenPrice {
+    /// Tokens read, whether they come from a cache, go to one, or neither.
+    pub input: f64,
+    /// Tokens written.
+    pub output: f64,
 }
 
 /// Hears what happens to a question before it is answered. Nothing here is kept.

@@ -7,15 +7,22 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Announcement, BlobId, Cancellation, Event, Fence, InboxItem, JournalEntry, Lane, OutboxEntry,
-    Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, Stats, Status, Summary,
-    Timestamp, UsageLine, WaitingOn,
+    Amount, Announcement, AuditEntry, AuditLine, AuditReport, Balance, BlobId, BudgetKind,
+    Cancellation, Event, Fence, InboxItem, JournalEntry, Lane, OpenRequest, OutboxEntry, Outcome,
+    Priority, Reply, RequestId, RunId, RunRecord, RunSpec, Seq, SessionGrant, SessionKey, Stats,
+    Status, Summary, Timestamp, UsageLine, WaitingOn,
 };
 
 /// Everything the runtime needs from a store.
-pub trait Store: Registry + Journal + Outbox + Archive + fmt::Debug {}
+pub trait Store:
+    Registry + Journal + Outbox + Archive + Requests + Accounts + Audit + fmt::Debug
+{
+}
 
-impl<T: Registry + Journal + Outbox + Archive + fmt::Debug> Store for T {}
+impl<T> Store for T where
+    T: Registry + Journal + Outbox + Archive + Requests + Accounts + Audit + fmt::Debug
+{
+}
 
 /// A result of the store.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -153,6 +160,129 @@ pub trait Outbox: Send + Sync {
     async fn unblock(&self, run: RunId, choice: Unblock, at: Timestamp) -> StoreResult<()>;
 }
 
+/// Keeps what runs ask, until somebody has replied.
+#[async_trait]
+pub trait Requests: Send + Sync {
+    /// Requests, oldest first: the open ones, or all.
+    async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>>;
+    /// The request that a person means by the beginning of its id.
+    async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest>;
+    /// Notes a reply and puts it into the run's inbox, once: the first reply holds. A lasting yes
+    /// becomes a grant of the root's session in the same transaction.
+    async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied>;
+    /// Hands a question that a parent has not answered to a person.
+    async fn escalate(&self, request: &RequestId, at: Timestamp) -> StoreResult<()>;
+    /// Takes in what other processes replied, and ends what nobody replied to in time. Returns the
+    /// runs that have something in their inbox now, each with its request.
+    async fn settle_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>>;
+    /// What persons allowed for a whole session.
+    async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>>;
+    /// Takes back what a person allowed; all of the session's if no rule is named.
+    async fn revoke(&self, session: &SessionKey, rule: Option<&str>) -> StoreResult<u64>;
+}
+
+/// Keeps accounts. What may be spent is reserved first, so nothing is ever overspent.
+#[async_trait]
+pub trait Accounts: Send + Sync {
+    /// Sets so much aside for a question of a run, all or nothing. What an earlier question of the
+    /// run had set aside and never settled counts as spent.
+    async fn reserve(&self, reserve: Reserve) -> StoreResult<Reserved>;
+    /// Spends up to so many of one kind for good; returns how many there were.
+    async fn spend(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Spent>;
+    /// The accounts that a run draws from, one line for each kind that is limited.
+    async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>>;
+}
+
+/// Reads the audit.
+#[async_trait]
+pub trait Audit: Send + Sync {
+    /// Lines in order.
+    async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>>;
+    /// Checks the whole chain, and that every journaled answer of a call is in it.
+    async fn verify_audit(&self) -> StoreResult<AuditReport>;
+}
+
+/// Which requests.
+#[derive(Clone, Debug, Default)]
+pub struct RequestFilter {
+    /// Also those that have their reply.
+    pub replied: bool,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// At most so many; 0 is no limit.
+    pub limit: u32,
+}
+
+/// Asks to note a reply.
+#[derive(Clone, Debug)]
+pub struct ReplyTo {
+    /// To which request.
+    pub request: RequestId,
+    /// What is said.
+    pub reply: Reply,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What came of a reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Replied {
+    /// It is in the run's inbox.
+    Noted {
+        /// The run.
+        run: RunId,
+    },
+    /// Somebody was faster, or the run has ended.
+    TooLate {
+        /// What was said before, if anything was.
+        earlier: Option<Reply>,
+    },
+}
+
+/// Asks to set something aside.
+#[derive(Clone, Copy, Debug)]
+pub struct Reserve {
+    /// The right to write.
+    pub fence: Fence,
+    /// The most that the question can cost.
+    pub amount: Amount,
+}
+
+/// What came of a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reserved {
+    /// It is set aside. The balances are those before it.
+    Granted {
+        /// Each kind that is limited.
+        balances: Vec<Balance>,
+    },
+    /// There is not enough, and nothing was set aside.
+    Short {
+        /// The first kind that is short.
+        balance: Balance,
+    },
+}
+
+/// What came of spending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// How many were there.
+    pub granted: u64,
+    /// The account after that; `None` if this kind is not limited.
+    pub balance: Option<Balance>,
+}
+
+/// Which lines of the audit.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// Of this run and all below it.
+    pub run: Option<RunId>,
+    /// After this place.
+    pub after: u64,
+    /// At most so many; 0 is no limit.
+    pub limit: u32,
+}
+
 /// Removes and checks what is old.
 #[async_trait]
 pub trait Archive: Send + Sync {
@@ -221,6 +351,11 @@ pub enum Refusal {
     },
     /// The parent has ended or is to be cancelled.
     ParentEnding,
+    /// The account that it would draw from has nothing left.
+    BudgetSpent {
+        /// Of what.
+        kind: BudgetKind,
+    },
 }
 
 /// Asks for work.
@@ -357,6 +492,10 @@ pub struct Append {
     pub summary: Summary,
     /// Long outputs that the facts refer to.
     pub blobs: Vec<Blob>,
+    /// What happened to calls.
+    pub audit: Vec<AuditEntry>,
+    /// What the question under way really cost: settles what was set aside for it.
+    pub spent: Option<Amount>,
 }
 
 /// A long output.
@@ -415,6 +554,8 @@ pub struct Finish {
     pub summary: Summary,
     /// How it ended.
     pub outcome: Outcome,
+    /// What happened to calls.
+    pub audit: Vec<AuditEntry>,
 }
 
 /// Renews leases.

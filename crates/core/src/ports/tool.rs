@@ -8,7 +8,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BlobId, CallId, ChildRef, ChildWait, EffectId, Lang, RunId, SpawnRequest, Todo};
+use crate::{
+    BlobId, CallId, ChildRef, ChildWait, Confinement, EffectId, Lang, Question, RunId, SkillRef,
+    SpawnRequest, Todo, Worktree,
+};
 
 /// What a model is told about a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,12 +36,18 @@ pub struct Spelling {
 /// What a tool touches: decides about asking, parallelism and policy groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touches {
-    /// It only looks. Calls run in parallel.
+    /// Nothing but the run itself: a todo list, a question. Calls run in parallel.
     Nothing,
+    /// It looks at files. Calls run in parallel.
+    Reads,
     /// It changes files of the workspace.
     Files,
     /// It runs programs.
     Processes,
+    /// It asks a server of the network for something. Calls run in parallel.
+    Network,
+    /// It asks a service of somebody else's, which may do anything.
+    Services,
     /// It starts or manages other runs.
     Runs,
 }
@@ -55,6 +64,10 @@ pub trait Tool: Send + Sync + fmt::Debug {
     fn touches(&self) -> Touches;
     /// What may be done with a call whose outcome a crash has hidden.
     fn recovery(&self) -> Recovery<'_>;
+    /// What a person should see of a call before saying yes: a diff, or the programs that would run.
+    async fn preview(&self, _context: &ToolContext<'_>, _arguments: &Value) -> Option<String> {
+        None
+    }
     /// Other names it answers to.
     fn spellings(&self) -> &[Spelling] {
         &[]
@@ -140,6 +153,16 @@ pub struct ToolContext<'a> {
     pub lang: Lang,
     /// How long a shell command may take.
     pub exec_timeout: Duration,
+    /// What shell commands are started in.
+    pub confinement: Confinement,
+    /// Whether the run may change anything.
+    pub read_only: bool,
+    /// The worktree it works in, if it has one of its own.
+    pub worktree: Option<&'a Worktree>,
+    /// The skills it may load.
+    pub skills: &'a [SkillRef],
+    /// What policy says about the very file or server that is used in the end.
+    pub permits: &'a dyn Permits,
     /// How other runs are started and managed.
     pub spawner: &'a dyn Spawner,
     /// Where long outputs can be read again.
@@ -162,6 +185,13 @@ pub enum ToolOutcome {
     Answer(ToolAnswer),
     /// The call waits for children.
     Waits(ChildWait),
+    /// The call waits for the answer to a question.
+    Asks {
+        /// What is asked.
+        question: Question,
+        /// How long an answer is waited for.
+        timeout: Duration,
+    },
 }
 
 /// The answer of a tool.
@@ -175,6 +205,8 @@ pub struct ToolAnswer {
     pub todos: Option<Vec<Todo>>,
     /// Pictures for models that can look at them.
     pub images: Vec<Image>,
+    /// What its commands really ran in.
+    pub sandbox: Option<Value>,
 }
 
 /// A picture that a tool found.
@@ -261,6 +293,28 @@ pub enum ManageRequest {
         /// Which.
         id: String,
     },
+    /// Answer its question.
+    Answer {
+        /// The request.
+        request: String,
+        /// The words; `None` hands the question on to a person.
+        text: Option<String>,
+    },
+    /// Show what it changed in its worktree.
+    Diff {
+        /// Which.
+        id: String,
+    },
+    /// Bring what it changed into the workspace.
+    Apply {
+        /// Which.
+        id: String,
+    },
+    /// Throw away what it changed.
+    Discard {
+        /// Which.
+        id: String,
+    },
 }
 
 /// Reads long outputs back.
@@ -270,33 +324,14 @@ pub trait BlobReader: Send + Sync {
     async fn read_blob(&self, id: &BlobId) -> Option<Vec<u8>>;
 }
 
-/// Asks a person about a call.
-#[async_trait]
-pub trait Approver: Send + Sync + fmt::Debug {
-    /// Whether the call may run. Fails closed: no person, no approval.
-    async fn approve(&self, ask: &Ask) -> Approval;
-}
-
-/// What a person is asked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ask {
-    /// The run.
-    pub run: RunId,
-    /// Its agent.
-    pub agent: String,
-    /// Its label.
-    pub label: String,
-    /// The tool.
-    pub tool: String,
-    /// The exact arguments.
-    pub arguments: Value,
-}
-
-/// What a person said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// Go on.
-    Granted,
-    /// Do not; the sentence is for the model.
-    Refused(String),
+/// What policy says about the object that a call really uses.
+///
+/// A call was allowed by its words; what the words lead to (a path through links, a redirect) is
+/// asked about here, with what was really opened or will really be asked.
+pub trait Permits: Send + Sync {
+    /// Whether the file at this path, relative to the workspace and without links, may be used; the
+    /// sentence says why not.
+    fn path(&self, path: &Path) -> Result<(), String>;
+    /// Whether this host may be asked.
+    fn host(&self, host: &str) -> Result<(), String>;
 }

@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use sortie_core::{ResultStatus, StopReason, Usage};
 
+use crate::price::Price;
+
 /// The only version of the format so far.
 pub(super) const VERSION: u32 = 1;
 
@@ -28,6 +30,8 @@ pub(super) struct Defaults {
     #[serde(default)]
     pub latency_ms: u64,
     pub usage: Option<Tokens>,
+    /// What tokens cost, where an answer does not say what it cost.
+    pub price: Option<Price>,
 }
 
 /// One rule: when it applies, what it asserts, what it answers.

@@ -21,6 +21,8 @@ use async_trait::async_trait;
 
 use sortie_core::{DeltaSink, Model, ModelAnswer, ModelError, ModelRequest, RunId};
 
+use crate::price::Price;
+
 pub use error::ScriptError;
 use rule::{Given, Rule};
 use seen::Seen;
@@ -35,6 +37,7 @@ const MAX_COUNTED: usize = 100_000;
 pub struct Script {
     name: String,
     rules: Vec<Rule>,
+    price: Option<Price>,
 }
 
 impl Script {
@@ -99,6 +102,7 @@ impl Script {
         Ok(Self {
             name: name.to_owned(),
             rules,
+            price: file.defaults.price,
         })
     }
 }
@@ -126,6 +130,11 @@ impl ScriptModel {
             script: script.into(),
             failed: Mutex::default(),
         }
+    }
+
+    /// What its tokens cost, if the script says so.
+    pub(crate) fn price(&self) -> Option<Price> {
+        self.script.price
     }
 
     /// The rule that answers, and what it gives.

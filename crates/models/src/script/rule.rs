@@ -7,6 +7,7 @@ use sortie_core::{AnswerPart, Arguments, ModelAnswer, ModelError, StopReason, Us
 use super::format::{self, Call, Defaults, Expect, Fault, FaultKind, Texts, When};
 use super::seen::Seen;
 use super::template::{check, check_value, expand, expand_value};
+use crate::price::Price;
 use crate::text::{cut, wildcard};
 
 /// How many characters of a text an assertion's failure shows.
@@ -33,6 +34,13 @@ pub(super) struct Rule {
     written: format::Rule,
 }
 
+fn priced(usage: Usage, price: Option<Price>) -> Usage {
+    Usage {
+        cost_usd: usage.cost_usd.or_else(|| price?.cost(&usage)),
+        ..usage
+    }
+}
+
 impl Rule {
     /// The rule, or what is wrong with it.
     pub(super) fn new(
@@ -45,7 +53,10 @@ impl Rule {
             number,
             latency: Duration::from_millis(written.latency_ms.unwrap_or(defaults.latency_ms)),
             line,
-            usage: written.usage.or(defaults.usage).unwrap_or_default().into(),
+            usage: priced(
+                written.usage.or(defaults.usage).unwrap_or_default().into(),
+                defaults.price,
+            ),
             written,
         };
         rule.validate()

@@ -153,21 +153,28 @@ async fn a_loop_is_noticed_then_stopped() {
 
 #[tokio::test]
 async fn tokens_used_up() {
+    let rules = r#"
+  - say: "Still looking ({{turn}})."
+    usage: { input_tokens: 18000, output_tokens: 100 }
+    calls: [{ tool: list_dir, args: { path: ".", depth: "{{turn}}" } }]
+"#;
     let tokens = Budget {
-        tokens: Some(100),
-        tool_calls: None,
+        tokens: Some(40_000),
+        ..Budget::default()
     };
-    let (_, shown) = ending(LOOKS_FOR_EVER, |new| new.budget = tokens).await;
-    insta::assert_snapshot!(shown, @r"
+    let (stage, shown) = ending(rules, |new| new.budget = tokens).await;
+    insta::assert_snapshot!(shown, @r#"
     status: failed
     reason: budget
-    error: Its token budget is used up: 120 of 100.
+    error: Its budget does not last for the next step: 36,200 tokens of 40,000 tokens are spent or set aside.
     progress: 10
     result: Still looking (2).
     tool_calls: 2
-    tokens: 120
+    tokens: 36200
     delivery: not_required
-    ");
+    "#);
+    let last = stage.seen("t", 2).await;
+    assert!(!last.contains("notice: [Budget"), "{last}");
 }
 
 #[tokio::test]
@@ -181,14 +188,14 @@ async fn tool_calls_used_up() {
       - { tool: write_file, args: { path: "4.txt", content: x } }
 "#;
     let calls = Budget {
-        tokens: None,
         tool_calls: Some(3),
+        ..Budget::default()
     };
     let (stage, shown) = ending(rules, |new| new.budget = calls).await;
     insta::assert_snapshot!(shown, @r"
     status: failed
     reason: budget
-    error: Its budget of 3 tool calls is used up.
+    error: Its budget does not last for the next step: 3 tool calls of 3 tool calls are spent or set aside.
     progress: 0
     result: Four at once.
     tool_calls: 3

@@ -1,11 +1,14 @@
 //! The runtime as its users and its enemies see it.
 
 mod asking;
+mod audited;
+mod budgets;
 mod calls;
 mod cancelling;
 mod configured;
 mod delegation;
 mod endings;
+mod inquiries;
 mod limits;
 mod managing;
 mod nesting;

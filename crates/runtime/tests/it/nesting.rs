@@ -46,7 +46,7 @@ async fn a_child_cannot_spawn_under_any_name() {
     let main = stage.play("let a child try").await;
     assert_eq!(main.status, Status::Completed);
     assert_eq!(labels(&stage).await, ["main", "kid"]);
-    insta::assert_snapshot!(answers(&stage, "kid").await, @r"
+    insta::assert_snapshot!(answers(&stage, "kid").await, @r#"
     result 1-0 denied: Denied: task may not be called here
     result 1-1 denied: Denied: Task may not be called here
     result 1-2 denied: Denied: Agent may not be called here
@@ -54,8 +54,8 @@ async fn a_child_cannot_spawn_under_any_name() {
     result 1-4 denied: Denied: spawn_subagent may not be called here
     result 1-5 denied: Denied: sessions_spawn may not be called here
     result 1-6 denied: Denied: subagents may not be called here
-    result 1-7 error: Error: there is no tool 'delegate'. You can call: read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write.
-    ");
+    result 1-7 error: Error: there is no tool 'delegate'. You can call: read_file, list_dir, glob, grep, write_file, edit_file, exec, todo_write, changes, ask.
+    "#);
 }
 
 #[tokio::test]
@@ -88,11 +88,9 @@ async fn an_operators_depth_lets_children_have_children_and_no_grandchildren() {
     stage.play("go deep").await;
     assert_eq!(labels(&stage).await, ["main", "kid", "grandkid"]);
     insta::assert_snapshot!(answers(&stage, "grandkid").await, @"result 1-0 denied: Denied: task may not be called here");
-    insta::assert_snapshot!(stage.seen("main", 2).await, @r#"
-    user: go deep
-    assistant: task{"description":"kid","prompt":"go on","subagent_type":"general"}
-    result 1-0 ok: I was refused. ⏎  ⏎ [agent general, id <grandkid>, 1 tool call, <n> s, an unknown number of tokens; pass resume="<grandkid>" to go on with it] ⏎  ⏎ [agent general, id <kid>, 1 tool call, <n> s, an unknown number of tokens; pass resume="<kid>" to go on with it]
-    "#);
+    let seen = stage.seen("main", 2).await;
+    let marks = seen.matches("----- begin subagent output").count();
+    assert!(seen.contains("I was refused.") && marks == 2, "{seen}");
 }
 
 #[tokio::test]

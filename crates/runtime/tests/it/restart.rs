@@ -39,6 +39,11 @@ async fn turns(stage: &Stage, run: RunId) -> Vec<u32> {
         | Event::ModelFailed { .. }
         | Event::Compacted { .. }
         | Event::Intended { .. }
+        | Event::Asked { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Isolated { .. }
+        | Event::Collected { .. }
         | Event::Delegated { .. }
         | Event::ToolFinished { .. }
         | Event::Finished { .. } => None,

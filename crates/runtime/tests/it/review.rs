@@ -7,8 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use sortie_core::{
-    Budget, Event, Recovery, Seq, Status, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec,
-    Touches,
+    Event, Recovery, Seq, Status, Tool, ToolAnswer, ToolContext, ToolReply, ToolSpec, Touches,
 };
 use sortie_test_support::stage::Play;
 
@@ -87,6 +86,11 @@ async fn what_a_model_reads_about_a_call_that_did_not_run_is_bounded() {
             | Event::ModelFailed { .. }
             | Event::Compacted { .. }
             | Event::Intended { .. }
+            | Event::Asked { .. }
+            | Event::BudgetLow { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Isolated { .. }
+            | Event::Collected { .. }
             | Event::Delegated { .. }
             | Event::Finished { .. } => None,
         })
@@ -95,41 +99,6 @@ async fn what_a_model_reads_about_a_call_that_did_not_run_is_bounded() {
         longest.is_some_and(|longest| longest <= 4_000),
         "{longest:?}"
     );
-}
-
-#[tokio::test]
-async fn a_child_gets_no_larger_budget_than_its_parent() {
-    let stage = Play::new(
-        r#"
-  - when: { agent: main, turn: 1 }
-    calls:
-      - { tool: task, args: { description: plain, prompt: p, subagent_type: code } }
-      - { tool: spawn_subagent, args: { task: t, label: greedy, budget: { tokens: 1000000 } } }
-  - say: "done"
-"#,
-    )
-    .begin()
-    .await;
-    let mut new = stage.new_run("go");
-    new.budget = Budget {
-        tokens: Some(500),
-        tool_calls: Some(9),
-    };
-    let run = stage.create(new).await;
-    stage.end_of(run).await;
-    for label in ["plain", "greedy"] {
-        let child = stage.run_of(label).await;
-        let entries = stage
-            .runtime()
-            .events(child, Seq(0))
-            .await
-            .expect("a journal");
-        let Some(Event::Admitted { spec }) = entries.first().map(|entry| &entry.event) else {
-            panic!("a journal begins with the admission");
-        };
-        assert_eq!(spec.limits.budget.tokens, Some(500), "{label}");
-        assert_eq!(spec.limits.budget.tool_calls, Some(9), "{label}");
-    }
 }
 
 /// Panics when it is called for the first time.

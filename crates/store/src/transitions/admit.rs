@@ -9,7 +9,7 @@ use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
 use crate::row::{self, ModeWord};
 use crate::sql;
-use crate::transitions::read;
+use crate::transitions::{accounts, read};
 
 /// Writes the run unless its parent's call already has one. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
@@ -22,7 +22,12 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     if let Some(refusal) = refusal(connection, admit)? {
         return Ok(Admission::Refused(refusal));
     }
-    row::insert(connection, admit)?;
+    let plan = match accounts::plan(connection, admit)? {
+        Ok(plan) => plan,
+        Err(refusal) => return Ok(Admission::Refused(refusal)),
+    };
+    row::insert(connection, admit, plan.account.as_deref())?;
+    accounts::open(connection, admit.run, &plan)?;
     if let Some(link) = &admit.spec.parent {
         insert_edge(connection, admit, link)?;
     }

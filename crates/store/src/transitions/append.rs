@@ -2,14 +2,16 @@
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
-    Append, Appended, Blob, Event, Fence, Hold, InboxItem, JournalEntry, Park, Summary, Timestamp,
-    WaitingOn,
+    Amount, Append, Appended, Blob, CallId, Changes, Event, Fence, Hold, InboxItem, JournalEntry,
+    Park, Request, RunId, Summary, Timestamp, WaitingOn,
 };
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::row::{self, Held};
 use crate::sql::{self, whole};
+use crate::transitions::requests::Ask;
+use crate::transitions::{accounts, audit, requests};
 
 /// Messages that enter a journal in one event; the rest comes with the next.
 const MAX_INBOX_ITEMS: i64 = 256;
@@ -22,6 +24,9 @@ pub(crate) struct Entries {
     pub(crate) bodies: Vec<String>,
     pub(crate) summary: Summary,
     pub(crate) blobs: Vec<Blob>,
+    pub(crate) consequences: Consequences,
+    pub(crate) audit: Vec<audit::Body>,
+    pub(crate) spent: Option<Amount>,
 }
 
 impl Entries {
@@ -33,7 +38,71 @@ impl Entries {
             bodies: to_bodies(&append.events)?,
             summary: append.summary,
             blobs: append.blobs,
+            consequences: Consequences::of(&append.events),
+            audit: audit::to_bodies(&append.audit)?,
+            spent: append.spent,
         })
+    }
+}
+
+/// What events change beside the journal.
+#[derive(Debug, Default)]
+pub(crate) struct Consequences {
+    asks: Vec<Ask>,
+    answered: Vec<CallId>,
+    /// What the worktree left behind, if it was collected.
+    collected: Option<Option<Changes>>,
+}
+
+impl Consequences {
+    pub(crate) fn of(events: &[Event]) -> Self {
+        let mut consequences = Self::default();
+        for event in events {
+            consequences.add(event);
+        }
+        consequences
+    }
+
+    fn add(&mut self, event: &Event) {
+        match event {
+            Event::Asked { call, request } => self.asks.push(Ask {
+                call: call.clone(),
+                request: Request::clone(request),
+            }),
+            Event::ToolFinished { result, .. } => self.answered.push(result.call.clone()),
+            Event::Collected { changes } => self.collected = Some(changes.clone()),
+            Event::Admitted { .. }
+            | Event::Updated { .. }
+            | Event::Claimed { .. }
+            | Event::InboxTaken { .. }
+            | Event::Answered { .. }
+            | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
+            | Event::Intended { .. }
+            | Event::Delegated { .. }
+            | Event::BudgetLow { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Isolated { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+
+    fn happen(&self, connection: &Connection, run: RunId, name: &str, at: Timestamp) -> Done<()> {
+        for ask in &self.asks {
+            requests::ask(connection, run, ask, at)?;
+        }
+        for call in &self.answered {
+            requests::close_call(connection, name, call)?;
+        }
+        if let Some(changes) = &self.collected {
+            let changes = changes.as_ref().map(serde_json::to_string).transpose()?;
+            sql::run(
+                connection,
+                "UPDATE runs SET changes = ?2 WHERE run_id = ?1",
+                params![name, changes],
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -50,6 +119,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
         mut tail,
         inbox_count,
         cancel,
+        account,
     } = row::hold(connection, entries.fence)?;
     let stamp = Stamp {
         at: entries.at,
@@ -60,6 +130,14 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
     }
     for blob in &entries.blobs {
         insert_blob(connection, &tail.run, blob)?;
+    }
+    let run = entries.fence.run;
+    entries
+        .consequences
+        .happen(connection, run, &tail.run, entries.at)?;
+    audit::append(connection, &entries.audit, entries.at)?;
+    if let Some(cost) = entries.spent {
+        accounts::settle(connection, &tail.run, account.as_deref(), cost)?;
     }
     save(connection, rowid, &tail, &entries.summary)?;
     Ok(Appended {

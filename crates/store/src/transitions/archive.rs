@@ -65,7 +65,7 @@ impl Removable {
     }
 }
 
-/// Journal, blobs, edges and boxes go with their record.
+/// Journal, blobs, edges, boxes, requests and accounts go with their record; the audit stays.
 fn remove_records(connection: &Connection, run: &str) -> Done<u64> {
     let removed = sql::run(
         connection,
@@ -119,6 +119,7 @@ fn due(connection: &Connection, query: &str, moment: Timestamp, limit: u64) -> D
 fn remove_transcript(connection: &Connection, run: &str, stamp: &str, at: Timestamp) -> Done<()> {
     sql::run(connection, "DELETE FROM journal WHERE run_id = ?1", [run])?;
     sql::run(connection, "DELETE FROM blobs WHERE run_id = ?1", [run])?;
+    sql::run(connection, "DELETE FROM requests WHERE run_id = ?1", [run])?;
     sql::run(connection, stamp, params![run, at.0])?;
     Ok(())
 }

@@ -14,6 +14,9 @@ use crate::fault::Done;
 use crate::row;
 use crate::sql;
 
+/// Later than any deadline: a number that stays exact, whatever is added to it.
+const NEVER_MS: i64 = 1 << 53;
+
 /// A claim that was made; its journal is read after the commit.
 #[derive(Debug)]
 pub(crate) struct Lease {
@@ -151,7 +154,9 @@ fn take(connection: &Connection, claim: &Claim, run: &str) -> Done<Lease> {
         connection,
         "UPDATE runs SET phase = 'leased', status = 'running', waiting_on = 'model', recovered = 0,
              epoch = ?2, lease_owner = ?3, lease_until = ?4,
-             deadline_at = COALESCE(deadline_at, ?5 + timeout_ms),
+             deadline_at = COALESCE(deadline_at, NULLIF(MIN(
+                 COALESCE(?5 + timeout_ms, ?8), COALESCE(?5 + wall_ms, ?8),
+                 COALESCE(not_after, ?8), ?8), ?8)),
              started_at = COALESCE(started_at, ?5),
              head_seq = ?6, head_hash = ?7, head_at_claim = ?6
          WHERE run_id = ?1",
@@ -162,7 +167,8 @@ fn take(connection: &Connection, claim: &Claim, run: &str) -> Done<Lease> {
             claim.lease_until.0,
             claim.at.0,
             queued.tail.seq,
-            queued.tail.hash
+            queued.tail.hash,
+            NEVER_MS
         ],
     )?;
     Ok(Lease {

@@ -97,14 +97,14 @@ impl Letter {
 
 /// What came of putting something into an inbox.
 #[derive(Clone, Copy, Debug)]
-enum Put {
+pub(crate) enum Put {
     Accepted,
     Ended,
     Missing,
 }
 
 /// Puts something into an inbox, once for each key, and wakes a run that waits for it.
-fn put(
+pub(crate) fn put(
     connection: &Connection,
     run: RunId,
     key: Option<&str>,

@@ -10,8 +10,9 @@ use crate::chain::Stamp;
 use crate::fault::Done;
 use crate::row::{self, Phase, RunRow};
 use crate::sql;
-use crate::transitions::append::{self, Entries};
+use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade};
+use crate::transitions::{accounts, audit, requests};
 
 /// The last events of a run, already text, and its outcome.
 #[derive(Debug)]
@@ -30,6 +31,9 @@ impl LastEntries {
                 bodies: append::to_bodies(&finish.events)?,
                 summary: finish.summary,
                 blobs: finish.blobs,
+                consequences: Consequences::of(&finish.events),
+                audit: audit::to_bodies(&finish.audit)?,
+                spent: None,
             },
             outcome: finish.outcome,
         })
@@ -119,6 +123,8 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         "DELETE FROM inbox WHERE run_id = ?1",
         [&tail.run],
     )?;
+    requests::leave(connection, &tail.run)?;
+    accounts::leave(connection, row)?;
     Ok(Ended {
         run: row.run,
         session: row.session.clone(),
@@ -244,7 +250,7 @@ pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<End
         if row.phase == Phase::Parked {
             let ending = Ending {
                 outcome: Outcome::Timeout {
-                    limit_ms: row.timeout_ms.unwrap_or(0),
+                    limit_ms: row.given_ms(),
                     partial: row.last_text.clone(),
                 },
                 epoch: row.next_epoch(),

@@ -1,13 +1,19 @@
 //! The transitions: plain functions over a connection that is inside a transaction.
 
+pub(crate) mod account_check;
+pub(crate) mod accounts;
 pub(crate) mod admit;
 pub(crate) mod append;
 pub(crate) mod archive;
+pub(crate) mod audit;
 pub(crate) mod cancel;
 pub(crate) mod claim;
 pub(crate) mod deliver;
 pub(crate) mod finish;
+pub(crate) mod mailbox;
 pub(crate) mod read;
 pub(crate) mod recover;
+pub(crate) mod request_views;
+pub(crate) mod requests;
 pub(crate) mod update;
 pub(crate) mod verify;

@@ -9,8 +9,9 @@ use sortie_core::{
 };
 
 use crate::fault::{Done, Fault};
-use crate::row::{self, Phase, RECORD_COLUMNS};
+use crate::row::{self, BareRecord, Phase, RECORD_COLUMNS};
 use crate::sql;
+use crate::transitions::accounts::Balances;
 
 /// One record.
 pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
@@ -21,11 +22,14 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
         [&name],
         row::record,
     )?;
-    let (mut record, phase) = found.ok_or_else(|| Fault::not_found(run))?;
-    if phase == Phase::Queued {
-        record.queue_position = queue_position(connection, &name)?;
+    let mut found = found.ok_or_else(|| Fault::not_found(run))?;
+    if found.phase == Phase::Queued {
+        found.record.queue_position = queue_position(connection, &name)?;
     }
-    Ok(record)
+    if let Some(account) = &found.account {
+        found.record.budget = Balances::default().of(connection, account)?;
+    }
+    Ok(found.record)
 }
 
 /// A queued run's place among those of its lane.
@@ -58,23 +62,29 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
         params_from_iter(condition.values.iter()),
         row::record,
     )?;
-    with_positions(connection, found)
+    complete(connection, found)
 }
 
-fn with_positions(connection: &Connection, found: Vec<(RunRecord, Phase)>) -> Done<Vec<RunRecord>> {
-    let any_queued = found.iter().any(|(_, phase)| *phase == Phase::Queued);
+/// Adds what other rows know: places in the queue, and what is left of budgets.
+fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<Vec<RunRecord>> {
+    let any_queued = found.iter().any(|bare| bare.phase == Phase::Queued);
     let positions = if any_queued {
         queue_positions(connection)?
     } else {
         HashMap::new()
     };
-    let placed = found.into_iter().map(|(mut record, _)| {
+    let mut balances = Balances::default();
+    let completed = found.into_iter().map(|bare| {
+        let mut record = bare.record;
         if let Some(position) = positions.get(&record.run_id) {
             record.queue_position = Some(*position);
         }
-        record
+        if let Some(account) = &bare.account {
+            record.budget = balances.of(connection, account)?;
+        }
+        Ok(record)
     });
-    Ok(placed.collect())
+    completed.collect()
 }
 
 /// The places of all queued runs, in one pass.
@@ -238,11 +248,14 @@ const HYPHENS_BEFORE: [usize; 4] = [8, 12, 16, 20];
 
 /// The earliest moment at which something happens by itself.
 pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
-    const MOMENTS: [&str; 4] = [
+    const MOMENTS: [&str; 7] = [
         "SELECT MIN(deadline_at) FROM runs WHERE phase = 'parked'",
         "SELECT MIN(lease_until) FROM runs WHERE phase = 'leased'",
         "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'parent'",
         "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'sink'",
+        "SELECT MIN(expires_at) FROM requests WHERE state = 'open'",
+        "SELECT MIN(escalate_at) FROM requests WHERE state = 'open' AND escalate_at IS NOT NULL",
+        "SELECT MIN(at) FROM mailbox",
     ];
     let mut earliest = None;
     for query in MOMENTS {

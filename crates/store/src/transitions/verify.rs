@@ -5,9 +5,9 @@ use sortie_core::{Event, JournalEntry, RunId, RunRecord, Seq, StoreError, Verify
 
 use crate::chain;
 use crate::fault::{Done, Fault};
-use crate::row::{self, Phase, RECORD_COLUMNS};
+use crate::row::{self, BareRecord, Phase, RECORD_COLUMNS};
 use crate::sql;
-use crate::transitions::read;
+use crate::transitions::{account_check, read};
 
 /// Problems that are told; a store with more of them is not read line by line.
 const MAX_PROBLEMS: usize = 200;
@@ -49,6 +49,12 @@ pub(crate) fn verify(connection: &Connection) -> Done<VerifyReport> {
             .into_iter()
             .take(MAX_PROBLEMS),
     );
+    report.problems.extend(
+        account_check::problems(connection)?
+            .into_iter()
+            .chain(forgotten_requests(connection)?)
+            .take(MAX_PROBLEMS),
+    );
     check_database(connection, &mut report)?;
     Ok(report)
 }
@@ -60,7 +66,8 @@ fn check_run(connection: &Connection, run: RunId) -> Done<(u64, Vec<String>)> {
         [run.to_string()],
         |row| Ok((row::record(row)?, row.get::<_, i64>("inbox_count")?)),
     )?;
-    let ((record, phase), inbox_count) = found.ok_or_else(|| Fault::not_found(run))?;
+    let (bare, inbox_count) = found.ok_or_else(|| Fault::not_found(run))?;
+    let BareRecord { record, phase, .. } = bare;
     let entries = chain::read(connection, run, Seq::default())?;
     let mut problems = if record.cleaned_at.is_some() || record.archived_at.is_some() {
         check_removed(connection, run)?
@@ -92,6 +99,20 @@ fn check_inbox(connection: &Connection, run: RunId, counted: i64) -> Done<Option
     }))
 }
 
+/// A run that has ended waits for nobody.
+fn forgotten_requests(connection: &Connection) -> Done<Vec<String>> {
+    sql::all(
+        connection,
+        "SELECT id, requests.run_id FROM requests JOIN runs ON runs.run_id = requests.run_id
+         WHERE state = 'open' AND phase = 'ended' ORDER BY id",
+        [],
+        |row| {
+            let (id, run): (String, String) = (row.get(0)?, row.get(1)?);
+            Ok(format!("run {run} has ended, but its request {id} is open"))
+        },
+    )
+}
+
 /// The record says what the first and the last entry say.
 fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Vec<String> {
     let run = record.run_id;
@@ -114,8 +135,13 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
         | Event::ModelFailed { .. }
         | Event::Compacted { .. }
         | Event::Intended { .. }
+        | Event::Asked { .. }
         | Event::Delegated { .. }
-        | Event::ToolFinished { .. } => None,
+        | Event::ToolFinished { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Isolated { .. }
+        | Event::Collected { .. } => None,
     });
     let outcomes: Vec<_> = outcomes.collect();
     let ended = phase == Phase::Ended;

@@ -44,7 +44,7 @@ async fn a_newer_schema_is_refused() {
         .pragma_update(None, "user_version", 99)
         .unwrap();
     let expected = "the store could not open its database: the store has schema version 99 and \
-                    this program knows versions up to 2; use the newer program that made it";
+                    this program knows versions up to 3; use the newer program that made it";
     let writing = SqliteStore::open(home.path(), &owner()).unwrap_err();
     assert_eq!(chain_of(&writing), expected);
     let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
@@ -60,7 +60,7 @@ async fn an_empty_file_gets_its_tables() {
     let version: i64 = database(home.path())
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 2);
+    assert_eq!(version, 3);
 }
 
 /// The tables as the first release made them.
@@ -255,37 +255,37 @@ async fn tampering_is_noticed() {
     for (sql, expected) in [
         ("SELECT 1", "5 entries"),
         (
-            "UPDATE journal SET body = replace(body, 'two', 'twO') WHERE body LIKE '%two%'",
+            "UPDATE journal SET body = replace(body, '\"two\"', '\"twO\"') WHERE body LIKE '%\"two\"%'",
             "the journal of run 1 is damaged at entry 4: it does not fit its hash",
         ),
         (
-            "DELETE FROM journal WHERE body LIKE '%three%'",
+            "DELETE FROM journal WHERE body LIKE '%\"three\"%'",
             "the journal of run 1 is damaged at entry 5: the end was cut off",
         ),
         (
-            "DELETE FROM journal WHERE body LIKE '%one%'",
+            "DELETE FROM journal WHERE body LIKE '%\"one\"%'",
             "the journal of run 1 is damaged at entry 3: the entry is missing",
         ),
         (
-            "UPDATE journal SET seq = 99 WHERE body LIKE '%one%';
-             UPDATE journal SET seq = 3 WHERE body LIKE '%two%';
+            "UPDATE journal SET seq = 99 WHERE body LIKE '%\"one\"%';
+             UPDATE journal SET seq = 3 WHERE body LIKE '%\"two\"%';
              UPDATE journal SET seq = 4 WHERE seq = 99",
             "the journal of run 1 is damaged at entry 3: it does not fit its hash",
         ),
         (
-            "UPDATE journal SET at = at + 1 WHERE body LIKE '%two%'",
+            "UPDATE journal SET at = at + 1 WHERE body LIKE '%\"two\"%'",
             "the journal of run 1 is damaged at entry 4: it does not fit its hash",
         ),
         (
-            "UPDATE journal SET epoch = 9 WHERE body LIKE '%two%'",
+            "UPDATE journal SET epoch = 9 WHERE body LIKE '%\"two\"%'",
             "the journal of run 1 is damaged at entry 4: it does not fit its hash",
         ),
         (
-            "UPDATE journal SET hash = x'00' WHERE body LIKE '%two%'",
+            "UPDATE journal SET hash = x'00' WHERE body LIKE '%\"two\"%'",
             "the journal of run 1 is damaged at entry 4: the entry cannot be read",
         ),
         (
-            "UPDATE journal SET body = x'ff' WHERE body LIKE '%two%'",
+            "UPDATE journal SET body = x'ff' WHERE body LIKE '%\"two\"%'",
             "the journal of run 1 is damaged at entry 4: the entry is not text",
         ),
         (

@@ -29,6 +29,9 @@ enum Step {
     Release(u8),
     Cancel(u8),
     Send(u8),
+    Ask(u8, bool),
+    Reply(u8),
+    SettleRequests,
     Recover(bool),
     Deliver,
     Settle(u8),
@@ -50,6 +53,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => any::<u8>().prop_map(Step::Release),
         2 => any::<u8>().prop_map(Step::Cancel),
         2 => any::<u8>().prop_map(Step::Send),
+        3 => any::<(u8, bool)>().prop_map(|(which, parent)| Step::Ask(which, parent)),
+        2 => any::<u8>().prop_map(Step::Reply),
+        1 => Just(Step::SettleRequests),
         2 => any::<bool>().prop_map(Step::Recover),
         4 => Just(Step::Deliver),
         2 => any::<u8>().prop_map(Step::Settle),
@@ -69,6 +75,8 @@ struct World {
     outcomes: HashMap<RunId, Outcome>,
     /// Which children each run has read of, by the journal.
     heard: HashSet<(RunId, RunId)>,
+    /// Which requests have been replied to, by the journals of those who asked.
+    replies: HashSet<RequestId>,
 }
 
 impl World {
@@ -80,6 +88,7 @@ impl World {
             fences: Vec::new(),
             outcomes: HashMap::new(),
             heard: HashSet::new(),
+            replies: HashSet::new(),
         }
     }
 
@@ -132,6 +141,16 @@ impl World {
             Step::Send(which) => {
                 let run = self.some_run(which);
                 fine(self.store.send(run, steer("hello"), moment).await);
+            }
+            Step::Ask(which, parent) => {
+                if let Some(fence) = self.fence(which) {
+                    let append = appending(fence, self.now, vec![self.question(fence, parent)]);
+                    fine(self.store.append(append).await);
+                }
+            }
+            Step::Reply(which) => self.reply(which).await,
+            Step::SettleRequests => {
+                fine(self.store.settle_requests(moment).await);
             }
             Step::Recover(all) => {
                 let scope = if all {
@@ -230,11 +249,61 @@ impl World {
             return;
         };
         for item in items {
-            if let InboxItem::Announcement(announcement) = item {
-                let news = self.heard.insert((fence.run, announcement.child));
-                assert!(news, "{} was announced twice", announcement.child);
+            match item {
+                InboxItem::Announcement(announcement) => {
+                    let news = self.heard.insert((fence.run, announcement.child));
+                    assert!(news, "{} was announced twice", announcement.child);
+                }
+                InboxItem::Reply { request, .. } => {
+                    let news = self.replies.insert(request.clone());
+                    assert!(news, "{request} was replied to twice");
+                }
+                InboxItem::Steer { .. } | InboxItem::Question { .. } => {}
             }
         }
+    }
+
+    /// A question of a run, each with a call of its own.
+    fn question(&self, fence: Fence, parent: bool) -> Event {
+        let turn = u32::try_from(self.now).unwrap();
+        let call = CallId::new(turn, 0);
+        Event::Asked {
+            request: Box::new(Request {
+                id: RequestId::of(&EffectId::new(fence.run, &call)),
+                expires_at: at(self.now + 9_000),
+                kind: RequestKind::Question(Question {
+                    to: if parent {
+                        Addressee::Parent
+                    } else {
+                        Addressee::Person
+                    },
+                    text: "well?".to_owned(),
+                    options: Vec::new(),
+                    default: None,
+                }),
+            }),
+            call,
+        }
+    }
+
+    async fn reply(&mut self, which: u8) {
+        let filter = RequestFilter {
+            replied: true,
+            ..RequestFilter::default()
+        };
+        let requests = self.store.requests(filter).await.unwrap();
+        let Some(asked) = requests.get(usize::from(which) % requests.len().max(1)) else {
+            return;
+        };
+        let reply = ReplyTo {
+            request: asked.request.id.clone(),
+            reply: Reply::Answered {
+                by: Answerer::Person,
+                text: "well.".to_owned(),
+            },
+            at: at(self.now),
+        };
+        fine(self.store.reply(reply).await);
     }
 
     async fn settle(&mut self, which: u8) {

@@ -62,7 +62,13 @@ pub(crate) fn spec(number: u32) -> RunSpec {
         continues: None,
         fork: None,
         report_to: Vec::new(),
-        approved: false,
+        policy: Policy::default(),
+        policy_hash: String::new(),
+        skills: Vec::new(),
+        confinement: Confinement::default(),
+        isolation: Isolation::None,
+        account: None,
+        not_after: None,
         caps: AdmissionCaps {
             max_children_per_tree: 200,
             max_depth: 5,
@@ -182,6 +188,8 @@ pub(crate) fn appending(fence: Fence, millis: i64, events: Vec<Event>) -> Append
         events,
         summary: summary(5),
         blobs: Vec::new(),
+        audit: Vec::new(),
+        spent: None,
     }
 }
 
@@ -193,6 +201,7 @@ pub(crate) fn finishing(fence: Fence, millis: i64, outcome: Outcome) -> Finish {
         blobs: Vec::new(),
         summary: summary(40),
         outcome,
+        audit: Vec::new(),
     }
 }
 
@@ -230,6 +239,40 @@ pub(crate) fn parking(fence: Fence, millis: i64) -> Park {
         at: at(millis),
         waiting_on: WaitingOn::Children,
     }
+}
+
+/// A run whose account limits these.
+pub(crate) fn with_budget(number: u32, spec: RunSpec, budget: Budget) -> RunSpec {
+    RunSpec {
+        account: Some(run(number)),
+        limits: Limits {
+            budget,
+            ..spec.limits
+        },
+        ..spec
+    }
+}
+
+/// `kind spent+reserved/limit` for each kind that limits a run.
+pub(crate) async fn balances(store: &dyn Store, number: u32) -> String {
+    show(&store.balances(run(number)).await.unwrap())
+}
+
+pub(crate) fn show(balances: &[Balance]) -> String {
+    let each = balances.iter().map(|balance| {
+        let Balance {
+            kind,
+            limit,
+            spent,
+            reserved,
+        } = balance;
+        format!("{kind} {spent}+{reserved}/{limit}")
+    });
+    each.collect::<Vec<_>>().join(", ")
+}
+
+pub(crate) fn tokens(amount: u64) -> Amount {
+    Amount::only(BudgetKind::Tokens, amount)
 }
 
 pub(crate) fn recovering(scope: RecoverScope, millis: i64) -> Recover {

@@ -333,7 +333,12 @@ impl Story {
                     | Event::ModelFailed { .. }
                     | Event::Compacted { .. }
                     | Event::Intended { .. }
+                    | Event::Asked { .. }
                     | Event::Delegated { .. }
+                    | Event::BudgetLow { .. }
+                    | Event::BudgetSpent { .. }
+                    | Event::Isolated { .. }
+                    | Event::Collected { .. }
                     | Event::Finished { .. } => {}
                 }
             }

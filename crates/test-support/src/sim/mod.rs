@@ -12,7 +12,7 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{Approval, Approver, Ask, Budget, Lang, ListFilter, Priority, RunId, Status};
+use sortie_core::{Budget, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Priority, RunId, Status};
 use sortie_runtime::{Agents, NewRun, Parts, Runtime, Settings};
 use sortie_store::InlineStore;
 
@@ -169,15 +169,17 @@ fn parts(
         )),
         tools: tools::all(world, generation),
         agents: Agents::built_in(Lang::En),
-        approver: Arc::new(Yes),
         clock: Arc::clone(clock) as Arc<dyn sortie_core::Clock>,
         sinks: Vec::new(),
+        worktrees: Arc::new(NoWorktrees),
+        skills: Arc::new(NoSkills),
+        redactor: sortie_text::Redactor::default(),
     }
 }
 
 async fn start_root(runtime: &Runtime, dice: &mut Dice, number: u32) -> Result<RunId, String> {
     let mut new = NewRun::new(format!("root {number}"), "/simulated", "sim");
-    new.approved = true;
+    new.mode = Mode::Yolo;
     new.priority = *dice.pick(&[Priority::Low, Priority::Normal, Priority::High]);
     if dice.one_in(6) {
         new.timeout = Some(Duration::from_secs(1));
@@ -185,7 +187,7 @@ async fn start_root(runtime: &Runtime, dice: &mut Dice, number: u32) -> Result<R
     if dice.one_in(8) {
         new.budget = Budget {
             tokens: Some(60),
-            tool_calls: None,
+            ..Budget::default()
         };
     }
     if dice.one_in(5) {
@@ -238,17 +240,6 @@ async fn all_ended(runtime: &Runtime) -> Result<(), String> {
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
-/// Approves everything: approval is not what is simulated.
-#[derive(Debug)]
-struct Yes;
-
-#[async_trait::async_trait]
-impl Approver for Yes {
-    async fn approve(&self, _ask: &Ask) -> Approval {
-        Approval::Granted
     }
 }
 

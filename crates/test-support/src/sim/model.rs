@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use sortie_core::{
     AnswerPart, Arguments, DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest,
-    RunId, StopReason, Usage,
+    RunId, StopReason, Terms, Usage,
 };
 
 use super::dice::Dice;
@@ -38,6 +38,10 @@ impl SimModels {
 impl ModelDirectory for SimModels {
     fn find(&self, _name: &str) -> Result<Arc<dyn Model>, ModelError> {
         Ok(Arc::clone(&self.model) as Arc<dyn Model>)
+    }
+
+    fn terms(&self, _name: &str) -> Terms {
+        Terms::default()
     }
 }
 

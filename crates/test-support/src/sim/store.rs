@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sortie_core::{
-    Admission, Admit, Append, Appended, Archive, BlobId, CancelReport, Cancellation, Claim,
-    Claimed, Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, Hold, InboxItem,
-    Journal, JournalEntry, ListFilter, Outbox, OutboxEntry, Park, Recover, RecoverReport, Registry,
-    RunId, RunRecord, Seq, Settlement, Stats, StoreResult, Timestamp, Unblock, Update, UsageLine,
-    VerifyReport,
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    AuditReport, Balance, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
+    Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, Hold, InboxItem, Journal,
+    JournalEntry, ListFilter, OpenRequest, Outbox, OutboxEntry, Park, Recover, RecoverReport,
+    Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId,
+    RunRecord, Seq, SessionGrant, SessionKey, Settlement, Spent, Stats, StoreResult, Timestamp,
+    Unblock, Update, UsageLine, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -163,6 +165,52 @@ in_turn! {
         archive(archive_before: Timestamp, at: Timestamp) -> u64;
         clean_up(before: Timestamp) -> u64;
         verify() -> VerifyReport;
+    }
+}
+
+in_turn! {
+    Requests {
+        requests(filter: RequestFilter) -> Vec<OpenRequest>;
+        reply(reply: ReplyTo) -> Replied;
+        settle_requests(now: Timestamp) -> Vec<(RunId, RequestId)>;
+    }
+
+    async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
+        self.inner.find_request(prefix).await
+    }
+
+    async fn escalate(&self, request: &RequestId, at: Timestamp) -> StoreResult<()> {
+        let inner = Arc::clone(&self.inner);
+        let request = request.clone();
+        self.in_turn(async move { inner.escalate(&request, at).await })
+            .await
+    }
+
+    async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>> {
+        self.inner.grants(session).await
+    }
+
+    async fn revoke(&self, session: &SessionKey, rule: Option<&str>) -> StoreResult<u64> {
+        let inner = Arc::clone(&self.inner);
+        let session = session.clone();
+        let rule = rule.map(str::to_owned);
+        self.in_turn(async move { inner.revoke(&session, rule.as_deref()).await })
+            .await
+    }
+}
+
+in_turn! {
+    Accounts {
+        reserve(reserve: Reserve) -> Reserved;
+        spend(fence: Fence, kind: BudgetKind, wanted: u64) -> Spent;
+        balances(run: RunId) -> Vec<Balance>;
+    }
+}
+
+in_turn! {
+    Audit {
+        audit(filter: AuditFilter) -> Vec<AuditLine>;
+        verify_audit() -> AuditReport;
     }
 }
 

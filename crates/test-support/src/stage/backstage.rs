@@ -6,11 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use sortie_core::{
-    Approval, Approver, Ask, DeltaSink, Lang, Model, ModelAnswer, ModelDirectory, ModelError,
-    ModelRequest,
+    DeltaSink, Model, ModelAnswer, ModelDirectory, ModelError, ModelRequest, Terms, TokenPrice,
 };
 use sortie_models::{Script, ScriptModel};
-use sortie_text::t;
 use tokio::sync::watch;
 
 /// A question to the model.
@@ -165,43 +163,14 @@ impl ModelDirectory for Voices {
     fn find(&self, _name: &str) -> Result<Arc<dyn Model>, ModelError> {
         Ok(Arc::new(Voice(Arc::clone(&self.0))))
     }
-}
 
-/// Nobody is there to be asked.
-#[derive(Clone, Copy, Debug)]
-pub struct Nobody(pub Lang);
-
-#[async_trait]
-impl Approver for Nobody {
-    async fn approve(&self, ask: &Ask) -> Approval {
-        let tool = ask.tool.as_str();
-        Approval::Refused(t!(self.0, "refused-no-person", tool = tool))
-    }
-}
-
-/// Somebody who says yes to everything, and remembers what was asked.
-#[derive(Debug, Default)]
-pub struct Obliging {
-    asked: Mutex<Vec<Ask>>,
-}
-
-impl Obliging {
-    /// What was asked so far.
-    pub fn asked(&self) -> Vec<Ask> {
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-}
-
-#[async_trait]
-impl Approver for Obliging {
-    async fn approve(&self, ask: &Ask) -> Approval {
-        self.asked
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(ask.clone());
-        Approval::Granted
+    fn terms(&self, _name: &str) -> Terms {
+        Terms {
+            price: Some(TokenPrice {
+                input: 1.0,
+                output: 1.0,
+            }),
+            max_output: Some(100),
+        }
     }
 }

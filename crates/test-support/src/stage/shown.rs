@@ -5,7 +5,8 @@ use std::path::Path;
 
 use sortie_core::{
     Arguments, Block, ChildWait, Event, InboxItem, JournalEntry, Message, Notification,
-    NotificationKind, Outcome, ResultStatus, RunId, RunRecord, SharedMessage, TaskJson, ToolResult,
+    NotificationKind, Outcome, Reply, ResultStatus, RunId, RunRecord, SharedMessage, TaskJson,
+    ToolResult,
 };
 use tokio::sync::broadcast;
 
@@ -37,7 +38,20 @@ fn event_line(event: &Event) -> String {
         }
         Event::Compacted { parts, .. } => format!("compacted {} parts", parts.len()),
         Event::Intended { call, .. } => format!("intended {call}"),
-        Event::Delegated { call, wait } => format!("delegated {call} to {}", waited(wait)),
+        Event::Asked { call, request } => {
+            format!("asked {call} for {}", request.kind.name())
+        }
+        Event::BudgetLow { balances } => {
+            let kinds: Vec<&str> = balances.iter().map(|it| it.kind.as_str()).collect();
+            format!("budget low: {}", kinds.join(", "))
+        }
+        Event::BudgetSpent { kind, .. } => format!("budget spent: {kind}"),
+        Event::Isolated { .. } => "isolated".to_owned(),
+        Event::Collected { changes: None } => "collected nothing".to_owned(),
+        Event::Collected {
+            changes: Some(changes),
+        } => format!("collected {} files", changes.files),
+        Event::Delegated { call, wait, .. } => format!("delegated {call} to {}", waited(wait)),
         Event::ToolFinished { result, .. } => result_line(result),
         Event::Finished { outcome } => format!("finished {}", ended(outcome)),
     }
@@ -49,6 +63,23 @@ fn item(item: &InboxItem) -> String {
             format!("<{}> {}", announcement.label, announcement.outcome.status())
         }
         InboxItem::Steer { text, .. } => format!("steer {text:?}"),
+        InboxItem::Reply { call, reply, .. } => format!("reply to {call}: {}", replied(reply)),
+        InboxItem::Question {
+            label, question, ..
+        } => format!("<{label}> asks {:?}", question.text),
+    }
+}
+
+fn replied(reply: &Reply) -> String {
+    match reply {
+        Reply::Approved { lasting: None, .. } => "approved".to_owned(),
+        Reply::Approved {
+            lasting: Some(rule),
+            ..
+        } => format!("approved always {rule}"),
+        Reply::Refused { .. } => "refused".to_owned(),
+        Reply::Answered { text, .. } => format!("{text:?}"),
+        Reply::Expired => "expired".to_owned(),
     }
 }
 
@@ -237,6 +268,9 @@ fn kind_line(kind: &NotificationKind) -> String {
             short(error)
         ),
         NotificationKind::Compacted { .. } => "compacted".to_owned(),
+        NotificationKind::Asked { request } => format!("asks for {}", request.request.kind.name()),
+        NotificationKind::Replied { .. } => "replied".to_owned(),
+        NotificationKind::BudgetLow { .. } => "budget low".to_owned(),
         NotificationKind::Said { text } => format!("said {}", short(text)),
         NotificationKind::Completed { result } => format!("completed {}", short(result)),
         NotificationKind::Failed { error } => format!("failed {}", short(error)),

@@ -28,6 +28,10 @@ impl Resolver {
     /// The best one that works here.
     #[cfg(target_os = "linux")]
     pub(crate) fn detect(root: BorrowedFd<'_>) -> Self {
+        // Who follows a link must be able to tell where it led.
+        if super::real::path_of(root).is_err() {
+            return Self::Components;
+        }
         match Self::Kernel.open(root, Path::new("."), super::DIRECTORY_FLAGS) {
             // Old kernels lack the call; some container filters forbid it.
             Err(Errno::NOSYS | Errno::PERM) => Self::Components,
@@ -39,6 +43,15 @@ impl Resolver {
     #[cfg(not(target_os = "linux"))]
     pub(crate) fn detect(_root: BorrowedFd<'_>) -> Self {
         Self::Components
+    }
+
+    /// Whether it follows links. If not, a path without `..` is where the object really lies.
+    pub(crate) const fn follows_links(self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Kernel => true,
+            Self::Components => false,
+        }
     }
 
     /// Opens what is at `path` beneath `root`, or fails with `XDEV` if it leads out.

@@ -6,13 +6,17 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use sortie_core::Tool;
 
+use super::place::Temporary;
 use super::*;
 use crate::blocking::never;
 use crate::testing::{Folder, call};
 
 const SECRET: &str = "secret";
-/// How often each tool tries to get through a folder that is swapped under it.
-const RACE_OPERATIONS: usize = 20_000;
+/// How often file work tries to get through folders that are swapped under it, in all races
+/// together.
+const RACE_OPERATIONS: usize = 250_000;
+/// How much of that belongs to each of the three races.
+const PER_RACE: [usize; 3] = [150_000, 50_000, 50_000];
 
 /// A workspace with every trap we know, and a folder outside it.
 struct Trap {
@@ -117,7 +121,7 @@ fn no_way_leads_out() {
             assert!(read.is_err(), "{path} was read: {read:?}");
             let entries = workspace
                 .locate(&path)
-                .and_then(|path| workspace.entries(&path));
+                .and_then(|path| workspace.list(&path));
             assert!(entries.is_err(), "{path} was listed: {entries:?}");
             let written = write(&workspace, &path, "mine now");
             assert!(written.is_err(), "{path} was written");
@@ -129,9 +133,6 @@ fn no_way_leads_out() {
 #[tokio::test]
 async fn no_tool_gets_out() {
     let trap = Trap::set();
-    let settings = crate::ExecSettings {
-        environment: Vec::new(),
-    };
     let calls = |path: &str| -> Vec<(Box<dyn Tool>, Value)> {
         vec![
             (Box::new(crate::ReadFile::new()), json!({"path": path})),
@@ -153,7 +154,7 @@ async fn no_tool_gets_out() {
                 json!({"path": path, "old_string": "secret", "new_string": "mine now"}),
             ),
             (
-                Box::new(crate::Exec::new(settings.clone())),
+                Box::new(crate::Exec::new(crate::ExecSettings::default(), None)),
                 json!({"workdir": path, "command": "echo inside"}),
             ),
         ]
@@ -257,51 +258,96 @@ fn a_file_changed_meanwhile_is_not_overwritten() {
     assert!(!folder.has_leftovers());
 }
 
-/// One thread swaps a folder with a link to the outside, as fast as it can, while another works
-/// through it.
-fn race(open: impl Fn(&Folder) -> Workspace) {
-    let inside = Folder::with(&[("swap/file", "mine")]);
-    let outside = Folder::with(&[("file", SECRET)]);
-    inside.link("bait", outside.path());
-    let (swap, bait) = (inside.path().join("swap"), inside.path().join("bait"));
-    let done = AtomicBool::new(false);
-    let (mut through, mut refused) = (0, 0);
-    std::thread::scope(|scope| {
-        let swapping = scope.spawn(|| {
-            let mut swaps = 0_usize;
-            while !done.load(Ordering::Relaxed) {
-                renameat_with(CWD, &swap, CWD, &bait, RenameFlags::EXCHANGE).unwrap();
-                swaps += 1;
-            }
-            swaps
-        });
-        // Also when an operation fails the test: the other thread must not go on for ever.
-        let ending = SetOnDrop(&done);
-        let workspace = open(&inside);
-        for number in 0..RACE_OPERATIONS {
-            let happened = match number % 4 {
-                0 => write_raw(&workspace, &format!("swap/new{}", number % 7)).is_ok(),
-                1 => workspace.entries(Path::new("swap")).is_ok(),
-                _ => match read(&workspace, "swap/file") {
-                    Ok(text) => {
-                        assert_eq!(text, "mine", "operation {number} read the outside");
-                        true
+/// A folder that another thread swaps with others, as fast as it can, while somebody works.
+struct Swap {
+    inside: Folder,
+    outside: Folder,
+}
+
+impl Swap {
+    fn set() -> Self {
+        let inside = Folder::with(&[("swap/file", "mine"), ("denied/file", DENIED)]);
+        let outside = Folder::with(&[("file", SECRET)]);
+        inside.link("bait", outside.path());
+        inside.link("inner", Path::new("denied"));
+        Self { inside, outside }
+    }
+
+    /// Exchanges the folder with the thing of another name until the work is done.
+    fn while_swapping<T>(&self, others: &[&str], work: impl FnOnce() -> T) -> T {
+        let swap = self.inside.path().join("swap");
+        let others: Vec<PathBuf> = others
+            .iter()
+            .map(|name| self.inside.path().join(name))
+            .collect();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let swapping = scope.spawn(|| {
+                let mut swaps = 0_usize;
+                while !done.load(Ordering::Relaxed) {
+                    for other in &others {
+                        // There and back, so that each one meets the folder itself.
+                        for _ in 0..2 {
+                            renameat_with(CWD, &swap, CWD, other, RenameFlags::EXCHANGE).unwrap();
+                            swaps += 1;
+                        }
                     }
-                    Err(_) => false,
-                },
-            };
-            *if happened { &mut through } else { &mut refused } += 1;
-        }
-        drop(ending);
-        assert!(swapping.join().unwrap() > 0);
-    });
-    assert_eq!(outside.read("file"), SECRET);
-    let count = std::fs::read_dir(outside.path()).unwrap().count();
-    assert_eq!(count, 1, "nothing was created outside");
+                }
+                swaps
+            });
+            // Also when an operation fails the test: the other thread must not go on for ever.
+            let ending = SetOnDrop(&done);
+            let worked = work();
+            drop(ending);
+            assert!(swapping.join().unwrap() > 0);
+            worked
+        })
+    }
+
+    fn assert_untouched(&self) {
+        assert_eq!(self.outside.read("file"), SECRET);
+        let count = std::fs::read_dir(self.outside.path()).unwrap().count();
+        assert_eq!(count, 1, "nothing was created outside");
+        let count = std::fs::read_dir(self.inside.path().join("denied"))
+            .unwrap()
+            .count();
+        assert_eq!(count, 1, "nothing was created where policy forbids it");
+    }
+}
+
+const DENIED: &str = "denied";
+
+/// Reads, lists and writes through the swapped folder; returns how often that came through and how
+/// often it was refused.
+fn work_through(workspace: &Workspace, operations: usize) -> (usize, usize) {
+    let (mut through, mut refused) = (0, 0);
+    for number in 0..operations {
+        let happened = match number % 4 {
+            0 => write_raw(workspace, &format!("swap/new{}", number % 7)).is_ok(),
+            1 => workspace.list(Path::new("swap")).is_ok(),
+            _ => match read(workspace, "swap/file") {
+                Ok(text) => {
+                    assert_eq!(text, "mine", "operation {number} read what it must not");
+                    true
+                }
+                Err(_) => false,
+            },
+        };
+        *if happened { &mut through } else { &mut refused } += 1;
+    }
+    (through, refused)
+}
+
+fn race(open: impl Fn(&Folder) -> Workspace, others: &[&str], operations: usize) {
+    let swap = Swap::set();
+    let workspace = open(&swap.inside);
+    let (through, refused) = swap.while_swapping(others, || work_through(&workspace, operations));
+    swap.assert_untouched();
     assert!(
         through > 0 && refused > 0,
         "a race shows both: {through} through, {refused} refused"
     );
+    println!("{operations} operations, 0 escapes: {through} through, {refused} refused");
 }
 
 struct SetOnDrop<'a>(&'a AtomicBool);
@@ -326,26 +372,127 @@ fn write_raw(workspace: &Workspace, path: &str) -> Result<(), ToolFailure> {
 }
 
 #[test]
+fn the_races_are_as_many_operations_as_we_say() {
+    assert_eq!(PER_RACE.iter().sum::<usize>(), RACE_OPERATIONS);
+}
+
+#[test]
 fn swapping_folders_opens_no_way_out() {
-    race(Folder::workspace);
+    race(Folder::workspace, &["bait"], PER_RACE[0]);
 }
 
 #[test]
 fn swapping_folders_opens_no_way_out_without_the_kernels_help() {
-    race(|folder| folder.workspace().with_components_only());
+    let open = |folder: &Folder| folder.workspace().with_components_only();
+    race(open, &["bait"], PER_RACE[1]);
 }
 
-/// The race is one: resolving first and opening afterwards loses it.
+/// The folder becomes a link to one that policy denies, and a link to the outside, in turn.
 #[test]
-fn checking_first_and_opening_later_would_lose_the_race() {
-    let inside = Folder::with(&[("swap/file", "mine")]);
-    let outside = Folder::with(&[("file", SECRET)]);
-    inside.link("bait", outside.path());
-    let (swap, bait) = (inside.path().join("swap"), inside.path().join("bait"));
-    let root = std::fs::canonicalize(inside.path()).unwrap();
-    let path = swap.join("file");
-    let exchange = || renameat_with(CWD, &swap, CWD, &bait, RenameFlags::EXCHANGE).unwrap();
-    assert!(std::fs::canonicalize(&path).unwrap().starts_with(&root));
-    exchange();
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), SECRET);
+fn swapping_folders_does_not_get_past_policy() {
+    let open = |folder: &Folder| {
+        folder.workspace().behind(Gate::deciding(|path| {
+            if path.starts_with("denied") {
+                Err("denied".to_owned())
+            } else {
+                Ok(())
+            }
+        }))
+    };
+    race(open, &["inner", "bait"], PER_RACE[2]);
+}
+
+/// The positive control: resolving first, checking what that gave, and opening by the path again
+/// loses the same race.
+#[test]
+fn checking_first_and_opening_later_loses_the_race() {
+    let swap = Swap::set();
+    let root = std::fs::canonicalize(swap.inside.path()).unwrap();
+    let path = swap.inside.path().join("swap/file");
+    let naive = || {
+        let real = std::fs::canonicalize(&path).ok()?;
+        if !real.starts_with(&root) {
+            return None;
+        }
+        std::fs::read_to_string(&path).ok()
+    };
+    let escapes = swap.while_swapping(&["bait"], || {
+        (0..RACE_OPERATIONS)
+            .filter(|_| naive().is_some_and(|text| text == SECRET))
+            .take(1)
+            .count()
+    });
+    assert_eq!(escapes, 1, "the race is none");
+}
+
+#[test]
+fn policy_is_asked_about_where_things_really_are() {
+    let folder = Folder::with(&[("a/f", "1"), ("b/c/g", "2"), ("x (deleted)", "3")]);
+    folder.link("a/to_c", Path::new("../b/c"));
+    folder.link("to_g", Path::new("a/to_c/g"));
+    let asked = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let heard = std::sync::Arc::clone(&asked);
+    let workspace = folder.workspace().behind(Gate::deciding(move |path| {
+        heard.lock().unwrap().push(path.display().to_string());
+        Ok(())
+    }));
+    let check = |act: &dyn Fn(&Workspace), expected: &[&str]| {
+        asked.lock().unwrap().clear();
+        act(&workspace);
+        let mut asked = asked.lock().unwrap();
+        asked.sort();
+        assert_eq!(*asked, expected);
+    };
+    let reads = |path: &'static str| {
+        move |workspace: &Workspace| {
+            read(workspace, path).unwrap();
+        }
+    };
+    check(&reads("a/f"), &["a/f"]);
+    check(&reads("./a/../a/f"), &["a/f"]);
+    check(&reads("a/to_c/g"), &["b/c/g"]);
+    check(&reads("to_g"), &["b/c/g"]);
+    check(&reads("x (deleted)"), &["x (deleted)"]);
+    let lists = |workspace: &Workspace| {
+        workspace.list(Path::new("a/to_c")).unwrap();
+    };
+    check(&lists, &["b/c", "b/c/g"]);
+    check(
+        &|workspace| write(workspace, "a/to_c/new", "").unwrap(),
+        &["b/c/new"],
+    );
+    let deep = |workspace: &Workspace| write(workspace, "a/to_c/p/q/../new", "").unwrap();
+    check(&deep, &["b/c/p/new", "b/c/p/new"]);
+}
+
+#[test]
+fn an_object_that_lost_its_name_is_not_used() {
+    let folder = Folder::with(&[("f", "1")]);
+    let workspace = folder.workspace();
+    let open = workspace.open_file(Path::new("f")).unwrap();
+    std::fs::hard_link(folder.path().join("f"), folder.path().join("other")).unwrap();
+    std::fs::remove_file(folder.path().join("f")).unwrap();
+    let real = workspace.real(open.file.as_fd(), Path::new("f"));
+    assert!(real.is_err(), "{real:?}");
+}
+
+#[test]
+fn no_folder_is_made_for_a_file_that_may_not_be() {
+    let folder = Folder::with(&[]);
+    for workspace in resolvers(&folder) {
+        let workspace = workspace.behind(Gate::deciding(|path| {
+            if path.starts_with("p/q") {
+                Err("never".to_owned())
+            } else {
+                Ok(())
+            }
+        }));
+        let failure = write(&workspace, "p/q/r/f", "").unwrap_err().to_string();
+        assert_eq!(
+            failure,
+            "p/q/r/f may not be used: never. Work with another file, or report it."
+        );
+        assert!(!folder.path().join("p").exists());
+        write(&workspace, "p2/f", "").unwrap();
+    }
 }

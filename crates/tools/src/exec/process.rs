@@ -6,13 +6,13 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use sortie_sandbox::Confined;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind};
 use tokio::time::timeout;
 
 use super::capture::Capture;
-use crate::sandbox::ExecRequest;
 
 /// How long a program may clean up after it was asked to end.
 const TERM_GRACE: Duration = Duration::from_millis(500);
@@ -47,20 +47,20 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts the program as the leader of its own group, both outputs in one pipe.
-    pub(super) fn start(request: &ExecRequest) -> io::Result<Self> {
+    pub(super) fn start(confined: &Confined) -> io::Result<Self> {
         // Listened to before the start, so that no exit is missed.
         let exits = tokio::signal::unix::signal(SignalKind::child())?;
         let (reader, writer) = io::pipe()?;
         let reader = std::process::ChildStdout::from(OwnedFd::from(reader));
         let output = ChildStdout::from_std(reader)?;
-        let [program, arguments @ ..] = request.argv.as_slice() else {
+        let [program, arguments @ ..] = confined.argv.as_slice() else {
             return Err(io::Error::other("there is no program to start"));
         };
         let child = Command::new(program)
             .args(arguments)
-            .current_dir(&request.cwd)
+            .current_dir(&confined.cwd)
             .env_clear()
-            .envs(request.env.iter().map(|(name, value)| (name, value)))
+            .envs(confined.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(writer.try_clone()?)
             .stderr(writer)

@@ -7,19 +7,20 @@ use std::time::Instant;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
 
 use super::*;
-use crate::testing::{Folder, call, call_within, stop_remains};
+use crate::testing::{Delegation, Folder, answer, answer_with, call, call_within, stop_remains};
 
 /// How long a test waits for a process to be gone. The promise is two seconds; a machine under load
 /// may take longer to let the dead be seen.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn tool() -> Exec {
-    Exec::new(ExecSettings {
+    let settings = ExecSettings {
         environment: vec![
             ("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()),
             ("GREETING".into(), "hello".into()),
         ],
-    })
+    };
+    Exec::new(settings, None)
 }
 
 async fn check(command: &str, expected: &str) {
@@ -358,29 +359,44 @@ async fn what_cannot_start_is_a_failure() {
 }
 
 #[tokio::test]
-async fn the_sandbox_decides_what_is_started() {
-    #[derive(Debug)]
-    struct Echo;
-    impl Sandbox for Echo {
-        fn confine(&self, mut request: ExecRequest) -> Result<ExecRequest, ToolFailure> {
-            if request.argv.iter().any(|word| word == "refused") {
-                return Err(ToolFailure::new("No sandbox, no command."));
-            }
-            request.argv.insert(0, "/bin/echo".into());
-            Ok(request)
-        }
-    }
+async fn what_has_to_be_held_is_not_started_without_a_sandbox() {
     let folder = Folder::with(&[]);
-    let tool = tool().in_sandbox(Arc::new(Echo));
-    let text = call(&tool, &folder, json!({"command": "touch made"}))
-        .await
-        .unwrap();
-    assert!(text.ends_with("bash -c touch made\nexit code: 0"), "{text}");
-    let failure = call(&tool, &folder, json!({"command": "refused"}))
-        .await
-        .unwrap_err();
-    assert_eq!(failure.to_string(), "No sandbox, no command.");
+    let switched_off = Sandbox::new(
+        sortie_sandbox::Mode::Off,
+        sortie_sandbox::Offer::default(),
+        sortie_sandbox::Places::default(),
+        PathBuf::new(),
+    );
+    let nothing_works = Sandbox::new(
+        sortie_sandbox::Mode::Best,
+        sortie_sandbox::Offer::default(),
+        sortie_sandbox::Places::default(),
+        PathBuf::new(),
+    );
+    let required = Delegation {
+        sandbox: sortie_core::SandboxMode::Required,
+        ..Delegation::default()
+    };
+    for sandbox in [None, Some(switched_off), Some(nothing_works)] {
+        let tool = Exec::new(ExecSettings::default(), sandbox.map(Arc::new));
+        let arguments = json!({"command": "touch made"});
+        let failure = answer_with(&tool, &folder, arguments, &required).await;
+        let failure = failure.unwrap_err().to_string();
+        assert!(failure.contains("install bubblewrap"), "{failure}");
+    }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_bare_command_says_that_nothing_holds_it() {
+    let folder = Folder::with(&[]);
+    let answer = answer(&tool(), &folder, json!({"command": "true"})).await;
+    let record = answer.unwrap().sandbox.unwrap();
+    assert_eq!(record["backend"], "none");
+    assert_eq!(
+        record["not_held"],
+        json!(["Nothing is held: the sandbox is switched off."])
+    );
 }
 
 impl Folder {

@@ -1,6 +1,5 @@
 //! `sortie tasks cancel`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,7 +12,6 @@ use super::long_enough;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
-use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::wiring::{self, Wishes};
 
@@ -31,13 +29,9 @@ pub(crate) struct Cancel {
 }
 
 impl Cancel {
-    pub(crate) async fn run(
-        self,
-        settings: &Settings,
-        screen: &Arc<Screen>,
-    ) -> Result<Exit, Problem> {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         long_enough(&self.id)?;
-        let runtime = idle_runtime(settings, screen).await?;
+        let runtime = idle_runtime(settings).await?;
         let reason = self
             .reason
             .clone()
@@ -76,16 +70,14 @@ impl Cancel {
 }
 
 /// A runtime that writes and delivers but executes nothing.
-pub(super) async fn idle_runtime(
-    settings: &Settings,
-    screen: &Arc<Screen>,
-) -> Result<Runtime, Problem> {
+pub(super) async fn idle_runtime(settings: &Settings) -> Result<Runtime, Problem> {
     let wishes = Wishes {
         only_admits: true,
         ..Wishes::default()
     };
     let models = wiring::models(settings, Duration::ZERO, None);
-    wiring::start(settings, screen, models, wishes).await
+    // Servers of tools end here: nothing will call them.
+    Ok(wiring::start(settings, models, wishes).await?.runtime)
 }
 
 async fn cancel(

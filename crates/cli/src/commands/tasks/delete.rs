@@ -1,6 +1,5 @@
 //! `sortie tasks delete`.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,7 +14,6 @@ use super::long_enough;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
-use crate::screen::Screen;
 use crate::settings::Settings;
 
 /// How long a cancelled child's announcement may take to reach its parent.
@@ -34,13 +32,9 @@ pub(crate) struct Delete {
 }
 
 impl Delete {
-    pub(crate) async fn run(
-        self,
-        settings: &Settings,
-        screen: &Arc<Screen>,
-    ) -> Result<Exit, Problem> {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         long_enough(&self.id)?;
-        let runtime = idle_runtime(settings, screen).await?;
+        let runtime = idle_runtime(settings).await?;
         let done = delete(settings, &runtime, &self.id).await;
         runtime.shut_down().await;
         let (run, count) = done?;

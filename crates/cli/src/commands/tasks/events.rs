@@ -94,6 +94,12 @@ fn detail(event: &Event) -> String {
                     announcement.outcome.status()
                 ),
                 InboxItem::Steer { text, .. } => format!("steer={text}"),
+                InboxItem::Reply { request, reply, .. } => {
+                    format!("reply={request} {}", word_of(reply, "reply"))
+                }
+                InboxItem::Question {
+                    request, question, ..
+                } => format!("question={request} {}", question.text),
             })
             .collect::<Vec<_>>()
             .join("; "),
@@ -115,7 +121,10 @@ fn detail(event: &Event) -> String {
             chars_after,
         } => format!("parts={} chars={chars_before}..{chars_after}", parts.len()),
         Event::Intended { call, .. } => format!("call={call}"),
-        Event::Delegated { call, wait } => match wait {
+        Event::Asked { call, request } => {
+            format!("call={call} {}={}", request.kind.name(), request.id)
+        }
+        Event::Delegated { call, wait, .. } => match wait {
             ChildWait::Result { child } => {
                 format!("call={call} child={} [{}]", child.run, child.label)
             }
@@ -131,6 +140,22 @@ fn detail(event: &Event) -> String {
             word(&result.status),
             result.text
         ),
+        Event::BudgetLow { balances } => balances
+            .iter()
+            .map(|balance| format!("{}={}%", balance.kind, balance.percent_spent()))
+            .collect::<Vec<_>>()
+            .join(" "),
+        Event::BudgetSpent { kind, limit, left } => format!("{kind} left={left} limit={limit}"),
+        Event::Isolated { worktree } => {
+            format!("branch={} base={}", worktree.branch, worktree.base)
+        }
+        Event::Collected { changes: None } => "changes=0".to_owned(),
+        Event::Collected {
+            changes: Some(changes),
+        } => format!(
+            "branch={} files={} +{} -{}",
+            changes.branch, changes.files, changes.insertions, changes.deletions
+        ),
         Event::Finished { outcome } => {
             let error = outcome.error().unwrap_or_default();
             format!("status={} {error}", outcome.status())
@@ -143,6 +168,12 @@ fn block(block: &Block) -> &str {
         Block::Text { text } | Block::Reasoning { text, .. } => text,
         Block::Call(call) => &call.name,
     }
+}
+
+/// The word that a field of a value has in JSON.
+fn word_of(value: &impl serde::Serialize, field: &str) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value[field].as_str().unwrap_or_default().to_owned()
 }
 
 /// A word of the vocabulary as it is written in JSON.

@@ -1,7 +1,10 @@
-//! `sortie tasks`: everything here but `cancel` and `delete` only reads, also while another
-//! process owns the store.
+//! `sortie tasks`: everything here but `cancel` and `delete` works without the store's lock, also
+//! while another process owns it.
 
+mod budget;
 mod cancel;
+mod changes;
+mod circumstances;
 mod delete;
 mod events;
 mod list;
@@ -11,7 +14,6 @@ mod stats;
 mod transcript;
 mod watch;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -21,7 +23,6 @@ use sortie_store::ReadStore;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::problem::Problem;
-use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::wiring;
 
@@ -38,16 +39,15 @@ pub(crate) enum Tasks {
     Events(events::Events),
     Watch(watch::Watch),
     Stats(stats::Stats),
+    Diff(changes::Diff),
+    Apply(changes::Apply),
+    Discard(changes::Discard),
     Cancel(cancel::Cancel),
     Delete(delete::Delete),
 }
 
 impl Tasks {
-    pub(crate) async fn run(
-        self,
-        settings: &Settings,
-        screen: &Arc<Screen>,
-    ) -> Result<Exit, Problem> {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         match self {
             Self::List(list) => list.run(settings).await,
             Self::Show(show) => show.run(settings).await,
@@ -56,8 +56,11 @@ impl Tasks {
             Self::Events(events) => events.run(settings).await,
             Self::Watch(watch) => watch.run(settings).await,
             Self::Stats(stats) => stats.run(settings).await,
-            Self::Cancel(cancel) => cancel.run(settings, screen).await,
-            Self::Delete(delete) => delete.run(settings, screen).await,
+            Self::Diff(diff) => diff.run(settings).await,
+            Self::Apply(apply) => apply.run(settings).await,
+            Self::Discard(discard) => discard.run(settings).await,
+            Self::Cancel(cancel) => cancel.run(settings).await,
+            Self::Delete(delete) => delete.run(settings).await,
         }
     }
 }
@@ -70,7 +73,7 @@ pub(super) async fn open(settings: &Settings, id: &str) -> Result<(ReadStore, Ru
     Ok((store, record))
 }
 
-async fn resolve(store: &ReadStore, id: &str) -> Result<RunId, Problem> {
+pub(super) async fn resolve(store: &ReadStore, id: &str) -> Result<RunId, Problem> {
     long_enough(id)?;
     Ok(store.resolve(id).await?)
 }
@@ -85,7 +88,7 @@ pub(super) fn long_enough(id: &str) -> Result<(), Problem> {
 }
 
 /// All records there are: ids are short only with regard to all others.
-async fn all_records(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
+pub(super) async fn all_records(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
     let filter = ListFilter {
         archived: true,
         ..ListFilter::default()
@@ -93,7 +96,8 @@ async fn all_records(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
     Ok(store.list(filter).await?)
 }
 
-fn prefixes(all: &[RunRecord]) -> Prefixes {
+/// Short ids among these.
+pub(super) fn prefixes(all: &[RunRecord]) -> Prefixes {
     Prefixes::of(all.iter().map(|record| record.run_id))
 }
 

@@ -1,11 +1,16 @@
 //! `sortie tasks show`.
 
 use clap::Args;
-use sortie_core::{Clock, Lang, RunRecord, TaskJson, Timestamp, Usage};
+use serde::Serialize;
+use sortie_core::{
+    Clock, Lang, OpenRequest, RequestFilter, RunRecord, Seq, TaskJson, Timestamp, Usage,
+};
 use sortie_runtime::ProcessClock;
 use sortie_text::{cut_middle, one_line, strip_sequences, t};
 
-use super::{all_records, open, prefixes};
+use super::circumstances::Circumstances;
+use super::{all_records, budget, open, prefixes};
+use crate::commands::approvals::{request_json, what};
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::output;
@@ -30,14 +35,35 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let (store, record) = open(settings, &self.id).await?;
+        let circumstances = Circumstances::of(store.read(record.run_id, Seq(0)).await?);
+        let filter = RequestFilter {
+            run: Some(record.run_id),
+            ..RequestFilter::default()
+        };
+        let requests = store.requests(filter).await?;
         if self.json {
-            output::json(&TaskJson::from(&record))?;
+            output::json(&Shown {
+                task: TaskJson::from(&record),
+                circumstances,
+                requests: requests
+                    .iter()
+                    .map(request_json)
+                    .collect::<Result<_, _>>()?,
+            })?;
             return Ok(Exit::Ok);
         }
         let all = all_records(&store).await?;
         let lang = settings.lang;
         let now = ProcessClock::start().now();
-        let mut parts = vec![table::pairs(&fields(lang, &record, now))];
+        let mut rows = fields(lang, &record, now);
+        rows.extend(circumstances.rows(lang));
+        for balance in &record.budget {
+            rows.push((t!(lang, "field-budget"), budget::balance(lang, *balance)));
+        }
+        let mut parts = vec![table::pairs(&rows)];
+        if let Some(asked) = asked(lang, &requests) {
+            parts.push(asked);
+        }
         let task = cut_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
         parts.push(format!("{}\n{}", t!(lang, "field-task"), indented(&task)));
         if let Some(children) = children(lang, &record, &all, &prefixes(&all)) {
@@ -56,6 +82,30 @@ impl Show {
         output::text(&parts.join("\n\n"))?;
         Ok(Exit::Ok)
     }
+}
+
+/// The task in the shape that every interface gives out, and more about it.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    task: TaskJson,
+    #[serde(flatten)]
+    circumstances: Circumstances,
+    /// What it asks and nobody has replied to.
+    requests: Vec<serde_json::Value>,
+}
+
+/// What the task waits to hear, and how to reply.
+fn asked(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
+    let lines: Vec<String> = requests
+        .iter()
+        .map(|request| format!("{} {}", request.request.id, what(request)))
+        .collect();
+    if lines.is_empty() {
+        return None;
+    }
+    let lines = indented(&lines.join("\n"));
+    Some(format!("{}\n{lines}", t!(lang, "field-asks")))
 }
 
 fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String)> {

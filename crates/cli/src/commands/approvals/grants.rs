@@ -1,0 +1,101 @@
+//! `sortie approvals grants` and `revoke`: what was allowed for a whole session.
+
+use clap::Args;
+use serde_json::json;
+use sortie_core::{Requests as _, SessionGrant, SessionKey};
+use sortie_runtime::ProcessClock;
+use sortie_text::t;
+
+use crate::commands::times::with_times;
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::table;
+use crate::wiring;
+
+/// Lists what was allowed for a whole session
+#[derive(Debug, Args)]
+pub(super) struct Grants {
+    /// The session, written channel:chat_id [default: cli:direct]
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionKey>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Takes back what was allowed for a whole session
+#[derive(Debug, Args)]
+pub(super) struct Revoke {
+    /// The rule, as `grants` shows it [default: all of the session]
+    rule: Option<String>,
+    /// The session, written channel:chat_id [default: cli:direct]
+    #[arg(long, value_name = "SESSION")]
+    session: Option<SessionKey>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Grants {
+    pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let session = self.session.unwrap_or_else(SessionKey::cli);
+        let grants = wiring::read_store(settings)?.grants(&session).await?;
+        if self.json {
+            let all: Vec<_> = grants
+                .iter()
+                .map(|grant| with_times(grant, &["at"]))
+                .collect::<Result<_, _>>()?;
+            output::json(&all)?;
+        } else if grants.is_empty() {
+            let session = escaped(session.as_str());
+            output::note(&t!(settings.lang, "grants-none", session = session));
+        } else {
+            output::text(&listed(settings, &grants))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+fn listed(settings: &Settings, grants: &[SessionGrant]) -> String {
+    let lang = settings.lang;
+    let head = vec![
+        t!(lang, "column-rule"),
+        t!(lang, "column-by"),
+        t!(lang, "column-at"),
+    ];
+    let rows = grants
+        .iter()
+        .map(|grant| {
+            vec![
+                escaped(&grant.rule),
+                escaped(&grant.by),
+                grant.at.to_rfc3339(),
+            ]
+        })
+        .collect();
+    table::rows(head, rows)
+}
+
+impl Revoke {
+    pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let session = self.session.unwrap_or_else(SessionKey::cli);
+        let store = wiring::open_store(settings, &ProcessClock::start())?;
+        let count = store.revoke(&session, self.rule.as_deref()).await?;
+        if self.json {
+            output::json(&json!({"session": session, "revoked": count}))?;
+        } else {
+            let session = escaped(session.as_str());
+            let words = t!(
+                settings.lang,
+                "grants-revoked",
+                count = count,
+                session = session
+            );
+            output::text(&words)?;
+        }
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,99 @@
+//! `sortie approvals list`.
+
+use clap::Args;
+use sortie_core::{Clock, OpenRequest, RequestFilter, Timestamp};
+use sortie_runtime::ProcessClock;
+use sortie_text::{cut_columns, t};
+
+use super::{reply_words, request_json, time_left, what};
+use crate::commands::tasks::{all_records, prefixes};
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::ids::Prefixes;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::table;
+use crate::wiring;
+
+/// How much of a request one line shows; `sortie approvals show` has all of it.
+const WHAT_COLUMNS: usize = 60;
+/// How much of a label and of a reply one line shows.
+const LABEL_COLUMNS: usize = 30;
+
+/// Lists what waits for a reply
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// What has its reply, too
+    #[arg(long)]
+    all: bool,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl List {
+    pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let store = wiring::read_store(settings)?;
+        let filter = RequestFilter {
+            replied: self.all,
+            ..RequestFilter::default()
+        };
+        let requests = store.requests(filter).await?;
+        if self.json {
+            let all: Vec<_> = requests
+                .iter()
+                .map(request_json)
+                .collect::<Result<_, _>>()?;
+            output::json(&all)?;
+            return Ok(Exit::Ok);
+        }
+        if requests.is_empty() {
+            output::note(&t!(settings.lang, "approvals-none"));
+            return Ok(Exit::Ok);
+        }
+        let prefixes = prefixes(&all_records(&store).await?);
+        let now = ProcessClock::start().now();
+        output::text(&self.table(settings, &requests, &prefixes, now))?;
+        Ok(Exit::Ok)
+    }
+
+    fn table(
+        &self,
+        settings: &Settings,
+        requests: &[OpenRequest],
+        prefixes: &Prefixes,
+        now: Timestamp,
+    ) -> String {
+        let lang = settings.lang;
+        let mut head = vec![
+            t!(lang, "column-id"),
+            t!(lang, "column-kind"),
+            t!(lang, "column-task"),
+            t!(lang, "column-agent"),
+            t!(lang, "column-label"),
+            t!(lang, "column-what"),
+            t!(lang, "column-expires"),
+        ];
+        if self.all {
+            head.push(t!(lang, "column-reply"));
+        }
+        let row = |request: &OpenRequest| {
+            let mut row = vec![
+                request.request.id.to_string(),
+                request.request.kind.name().to_owned(),
+                prefixes.short(request.task_id),
+                escaped(&request.agent),
+                cut_columns(&escaped(&request.label), LABEL_COLUMNS),
+                cut_columns(&what(request), WHAT_COLUMNS),
+                time_left(request, now),
+            ];
+            if self.all {
+                let words = reply_words(lang, request.reply.as_ref());
+                row.push(cut_columns(&words, WHAT_COLUMNS));
+            }
+            row
+        };
+        table::rows(head, requests.iter().map(row).collect())
+    }
+}

@@ -1,0 +1,131 @@
+//! `sortie approvals`: what runs ask of a person. Looking needs no lock; a reply reaches the process
+//! that runs the task, whoever it is.
+
+mod grants;
+mod list;
+mod reply;
+mod show;
+
+use clap::{Args, Subcommand};
+use sortie_core::{Lang, OpenRequest, Reply, RequestKind, StoreError, Timestamp};
+use sortie_text::t;
+
+use super::times::with_times;
+use crate::approval::{shown, subject};
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::table;
+use crate::wiring;
+
+/// The times of a request.
+const TIMES: &[&str] = &["expires_at", "asked_at", "replied_at"];
+
+/// Shows what tasks ask of you, and replies to it
+///
+/// Looking works while another process runs the tasks. So does replying: the reply is left for that
+/// process, which picks it up. Where no process runs, it is noted, and `sortie resume` goes on.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Approvals {
+    #[command(subcommand)]
+    command: Option<ApprovalsCommand>,
+    #[command(flatten)]
+    list: list::List,
+}
+
+#[derive(Debug, Subcommand)]
+enum ApprovalsCommand {
+    List(list::List),
+    Show(show::Show),
+    Approve(reply::Approve),
+    Deny(reply::Deny),
+    Answer(reply::Answer),
+    Grants(grants::Grants),
+    Revoke(grants::Revoke),
+}
+
+impl Approvals {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        match self.command {
+            None => self.list.run(settings).await,
+            Some(ApprovalsCommand::List(list)) => list.run(settings).await,
+            Some(ApprovalsCommand::Show(show)) => show.run(settings).await,
+            Some(ApprovalsCommand::Approve(approve)) => approve.run(settings).await,
+            Some(ApprovalsCommand::Deny(deny)) => deny.run(settings).await,
+            Some(ApprovalsCommand::Answer(answer)) => answer.run(settings).await,
+            Some(ApprovalsCommand::Grants(grants)) => grants.run(settings).await,
+            Some(ApprovalsCommand::Revoke(revoke)) => revoke.run(settings).await,
+        }
+    }
+}
+
+/// The request that a person means.
+async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
+    match wiring::read_store(settings)?.find_request(id).await {
+        Ok(request) => Ok(request),
+        Err(StoreError::NotFound(_)) => Err(Problem::Nothing(t!(
+            settings.lang,
+            "approvals-unknown",
+            id = escaped(id)
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A request in the shape that scripts read.
+pub(super) fn request_json(request: &OpenRequest) -> Result<serde_json::Value, Problem> {
+    with_times(request, TIMES)
+}
+
+/// What a request is about, on one line and with nothing hidden.
+pub(super) fn what(request: &OpenRequest) -> String {
+    match &request.request.kind {
+        RequestKind::Approval(approval) => format!(
+            "{}: {}",
+            escaped(&approval.tool),
+            shown(&subject(&approval.arguments))
+        ),
+        RequestKind::Question(question) => shown(&question.text),
+    }
+}
+
+/// How long a request still waits; a dash once it has its reply.
+fn time_left(request: &OpenRequest, now: Timestamp) -> String {
+    match request.reply {
+        Some(_) => "-".to_owned(),
+        None => table::span(request.request.expires_at.ms_since(now)),
+    }
+}
+
+/// What was replied, in words.
+fn reply_words(lang: Lang, reply: Option<&Reply>) -> String {
+    match reply {
+        None => t!(lang, "reply-open"),
+        Some(Reply::Approved { by, lasting: None }) => {
+            t!(lang, "reply-approved", by = shown(by))
+        }
+        Some(Reply::Approved {
+            by,
+            lasting: Some(rule),
+        }) => t!(
+            lang,
+            "reply-approved-always",
+            by = shown(by),
+            rule = shown(rule)
+        ),
+        Some(Reply::Refused { by, words: None }) => t!(lang, "reply-refused", by = shown(by)),
+        Some(Reply::Refused {
+            by,
+            words: Some(words),
+        }) => t!(
+            lang,
+            "reply-refused-because",
+            by = shown(by),
+            words = shown(words)
+        ),
+        Some(Reply::Answered { text, .. }) => t!(lang, "reply-answered", text = shown(text)),
+        Some(Reply::Expired) => t!(lang, "reply-expired"),
+    }
+}

@@ -1,0 +1,208 @@
+//! `sortie approvals approve`, `deny` and `answer`.
+
+use clap::Args;
+use serde_json::json;
+use sortie_core::{
+    Clock, Lang, OpenRequest, Replied, Reply, ReplyTo, RequestKind, Requests as _, StoreError,
+};
+use sortie_policy::Rule;
+use sortie_runtime::{ProcessClock, RuntimeError};
+use sortie_store::SqliteStore;
+use sortie_text::t;
+
+use super::{find, reply_words};
+use crate::approval;
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::wiring;
+
+/// Lets a call run
+#[derive(Debug, Args)]
+pub(super) struct Approve {
+    /// Its id, or at least 4 characters of it
+    id: String,
+    /// Allows all calls that fit a rule, for the whole session [default: the narrowest suggestion]
+    #[arg(long, value_name = "RULE", num_args = 0..=1, require_equals = true)]
+    always: Option<Option<String>>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Refuses a call
+#[derive(Debug, Args)]
+pub(super) struct Deny {
+    /// Its id, or at least 4 characters of it
+    id: String,
+    /// What the agent is told to do instead
+    #[arg(long, value_name = "WORDS")]
+    because: Option<String>,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Answers a question
+#[derive(Debug, Args)]
+pub(super) struct Answer {
+    /// Its id, or at least 4 characters of it
+    id: String,
+    /// The answer, or the number of an option
+    text: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Approve {
+    pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let asked = find(settings, &self.id).await?;
+        let lang = settings.lang;
+        let suggestions = match &asked.request.kind {
+            RequestKind::Approval(approval) => &approval.lasting,
+            RequestKind::Question(_) => return Err(is_question(lang, &asked)),
+        };
+        let lasting = match self.always {
+            None => None,
+            Some(None) => match suggestions.first() {
+                Some(rule) => Some(rule.clone()),
+                None => return Err(Problem::Refused(t!(lang, "approvals-no-rule"))),
+            },
+            Some(Some(rule)) => Some(checked(lang, rule)?),
+        };
+        let by = settings.person.clone();
+        send(settings, &asked, Reply::Approved { by, lasting }, self.json).await
+    }
+}
+
+impl Deny {
+    pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let asked = find(settings, &self.id).await?;
+        match &asked.request.kind {
+            RequestKind::Approval(_) => {}
+            RequestKind::Question(_) => return Err(is_question(settings.lang, &asked)),
+        }
+        let reply = Reply::Refused {
+            by: settings.person.clone(),
+            words: self.because.filter(|words| !words.trim().is_empty()),
+        };
+        send(settings, &asked, reply, self.json).await
+    }
+}
+
+impl Answer {
+    pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let asked = find(settings, &self.id).await?;
+        let id = asked.request.id.as_str();
+        let reply = match &asked.request.kind {
+            RequestKind::Approval(_) => {
+                let words = t!(settings.lang, "approvals-not-a-question", id = id);
+                return Err(Problem::Refused(words));
+            }
+            kind @ RequestKind::Question(_) => approval::reply(kind, &self.text),
+        };
+        let Some(reply) = reply else {
+            return Err(Problem::Typed(t!(settings.lang, "approvals-empty-answer")));
+        };
+        send(settings, &asked, reply, self.json).await
+    }
+}
+
+fn is_question(lang: Lang, asked: &OpenRequest) -> Problem {
+    let id = asked.request.id.as_str();
+    Problem::Refused(t!(lang, "approvals-is-question", id = id))
+}
+
+/// A rule that policy cannot read would allow nothing, and nobody would know why.
+fn checked(lang: Lang, rule: String) -> Result<String, Problem> {
+    match rule.parse::<Rule>() {
+        Ok(_) => Ok(rule),
+        Err(error) => Err(Problem::Typed(t!(
+            lang,
+            "approvals-bad-rule",
+            rule = escaped(&rule),
+            problem = error.to_string()
+        ))),
+    }
+}
+
+/// Where a reply went.
+enum Sent {
+    /// Into the store: nobody runs the task.
+    Noted,
+    /// Into the mailbox of whoever runs it.
+    Left { owner: String },
+}
+
+async fn send(
+    settings: &Settings,
+    asked: &OpenRequest,
+    reply: Reply,
+    json: bool,
+) -> Result<Exit, Problem> {
+    let lang = settings.lang;
+    let (replied, sent) = deliver(settings, asked, reply.clone()).await?;
+    match replied {
+        Replied::Noted { run } => {
+            if json {
+                output::json(&json!({
+                    "request": asked.request.id,
+                    "task_id": run,
+                    "reply": reply,
+                    "picked_up_by": match &sent {
+                        Sent::Noted => None,
+                        Sent::Left { owner } => Some(owner),
+                    },
+                }))?;
+            } else {
+                let words = reply_words(lang, Some(&reply));
+                let id = asked.request.id.as_str();
+                output::text(&match sent {
+                    Sent::Noted => t!(lang, "approvals-noted", id = id, words = words),
+                    Sent::Left { owner } => t!(
+                        lang,
+                        "approvals-left",
+                        id = id,
+                        words = words,
+                        owner = escaped(&owner)
+                    ),
+                })?;
+            }
+            Ok(Exit::Ok)
+        }
+        Replied::TooLate { earlier } => Err(Problem::Refused(match earlier {
+            Some(earlier) => t!(
+                lang,
+                "approvals-too-late",
+                words = reply_words(lang, Some(&earlier))
+            ),
+            None => t!(lang, "approvals-run-ended"),
+        })),
+    }
+}
+
+/// Writes the reply into the store, or leaves it for the process that owns it.
+async fn deliver(
+    settings: &Settings,
+    asked: &OpenRequest,
+    reply: Reply,
+) -> Result<(Replied, Sent), Problem> {
+    let clock = ProcessClock::start();
+    let request = asked.request.id.clone();
+    match wiring::open_store(settings, &clock) {
+        Ok(store) => {
+            let at = clock.now();
+            let replied = store.reply(ReplyTo { request, reply, at }).await?;
+            Ok((replied, Sent::Noted))
+        }
+        Err(Problem::Runtime(RuntimeError::Store(StoreError::Locked { owner }))) => {
+            let at = clock.now();
+            let replied = SqliteStore::leave_reply(&settings.home, &request, reply, at)?;
+            Ok((replied, Sent::Left { owner }))
+        }
+        Err(problem) => Err(problem),
+    }
+}

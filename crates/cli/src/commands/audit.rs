@@ -1,0 +1,210 @@
+//! `sortie audit`: who did what, who let them, and whether anybody has touched the record of it.
+
+use clap::{Args, Subcommand};
+use sortie_core::{
+    ApprovedBy, AuditFilter, AuditLine, AuditStage, ResultStatus, Ruling, RunId, StoreError,
+};
+use sortie_store::ReadStore;
+use sortie_text::t;
+
+use super::tasks::{all_records, prefixes, resolve};
+use super::times::with_times;
+use crate::approval::shown;
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::ids::Prefixes;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::wiring;
+
+/// How many lines are read at once: an audit can be longer than memory.
+const PAGE_LINES: u32 = 1_000;
+
+/// Prints what happened to every call: who made it, what was decided and by whom
+///
+/// The audit is kept for ever, also when a transcript or a task is deleted. Each line carries a hash
+/// over itself and the line before; `sortie audit verify` checks them all.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    command: Option<AuditCommand>,
+    /// Only calls of this task and of everything it started
+    #[arg(value_name = "ID")]
+    run: Option<String>,
+    /// Only lines after this one
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    after: u64,
+    /// At most so many lines; 0 is no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    limit: u32,
+    /// Prints whole entries as lines of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditCommand {
+    Verify(Verify),
+}
+
+/// Checks that nothing in the audit was changed, removed or left out
+///
+/// Keep the hash it prints somewhere else: with it, you can also see that the end was not cut off.
+#[derive(Debug, Args)]
+struct Verify {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Audit {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        match &self.command {
+            Some(AuditCommand::Verify(verify)) => verify.run(settings).await,
+            None => self.print(settings).await,
+        }
+    }
+
+    async fn print(&self, settings: &Settings) -> Result<Exit, Problem> {
+        let store = wiring::read_store(settings)?;
+        let run = match &self.run {
+            Some(id) => Some(audited(&store, id).await?),
+            None => None,
+        };
+        let prefixes = prefixes(&all_records(&store).await?);
+        let mut after = self.after;
+        let mut printed = 0;
+        loop {
+            let limit = match self.limit {
+                0 => PAGE_LINES,
+                limit => PAGE_LINES.min(limit - printed),
+            };
+            let lines = store.audit(AuditFilter { run, after, limit }).await?;
+            for line in &lines {
+                self.say(line, &prefixes)?;
+                after = line.seq;
+                printed += 1;
+            }
+            let is_last = lines.len() < limit as usize;
+            if is_last || (self.limit > 0 && printed >= self.limit) {
+                break;
+            }
+        }
+        if printed == 0 && !self.json {
+            output::note(&t!(settings.lang, "audit-empty"));
+        }
+        Ok(Exit::Ok)
+    }
+
+    fn say(&self, line: &AuditLine, prefixes: &Prefixes) -> Result<(), Problem> {
+        if self.json {
+            output::json_line(&with_times(line, &["at"])?)
+        } else {
+            output::text(&words(line, prefixes))
+        }
+    }
+}
+
+/// A task that was deleted still has its lines; it is found by its whole id.
+async fn audited(store: &ReadStore, id: &str) -> Result<RunId, Problem> {
+    let found = resolve(store, id).await;
+    let missing = matches!(
+        &found,
+        Err(Problem::Runtime(sortie_runtime::RuntimeError::Store(
+            StoreError::NotFound(_)
+        )))
+    );
+    match id.parse() {
+        Ok(run) if missing => Ok(run),
+        Ok(_) | Err(_) => found,
+    }
+}
+
+/// The line in the words of the audit itself.
+fn words(line: &AuditLine, prefixes: &Prefixes) -> String {
+    let entry = &line.entry;
+    let mut words = vec![
+        format!("{:>4}", line.seq),
+        line.at.to_rfc3339(),
+        prefixes.short(entry.run),
+        format!("[{}]", escaped(&entry.agent)),
+        escaped(&entry.tool),
+    ];
+    words.extend(entry.ruling.as_ref().map(ruling));
+    words.push(stage(&entry.stage));
+    words.join(" ")
+}
+
+fn ruling(ruling: &Ruling) -> String {
+    let mut words = format!("{} by {}", ruling.decision, ruling.layer);
+    if let Some(rule) = &ruling.rule {
+        words.push_str(&format!(" ({})", shown(rule)));
+    }
+    match &ruling.approved {
+        None => {}
+        Some(ApprovedBy::Person { name, .. }) => {
+            words.push_str(&format!(", yes from {}", shown(name)));
+        }
+        Some(ApprovedBy::Grant { rule }) => {
+            words.push_str(&format!(", granted before ({})", shown(rule)));
+        }
+    }
+    words
+}
+
+fn stage(stage: &AuditStage) -> String {
+    match stage {
+        AuditStage::Begun => "begun".to_owned(),
+        AuditStage::Waits => "waits".to_owned(),
+        AuditStage::Ended {
+            status,
+            duration_ms,
+            sandbox,
+            ..
+        } => {
+            let status = match status {
+                ResultStatus::Ok => "ok",
+                ResultStatus::Error => "error",
+                ResultStatus::Denied => "denied",
+                ResultStatus::Interrupted => "interrupted",
+            };
+            let mut words = format!("{status} {duration_ms}ms");
+            if let Some(backend) = sandbox.as_ref().and_then(backend) {
+                words.push_str(&format!(" in {}", escaped(backend)));
+            }
+            words
+        }
+    }
+}
+
+/// The name of what held a command, as the audit keeps it.
+pub(super) fn backend(sandbox: &serde_json::Value) -> Option<&str> {
+    sandbox.get("backend").and_then(serde_json::Value::as_str)
+}
+
+impl Verify {
+    async fn run(&self, settings: &Settings) -> Result<Exit, Problem> {
+        let report = wiring::read_store(settings)?.verify_audit().await?;
+        let lang = settings.lang;
+        let good = report.problems.is_empty();
+        if self.json {
+            output::json(&report)?;
+        } else {
+            for problem in &report.problems {
+                output::text(&escaped(problem))?;
+            }
+            let head = report.head.as_deref().unwrap_or("-");
+            let words = t!(lang, "audit-checked", entries = report.entries, head = head);
+            output::text(&words)?;
+        }
+        if good {
+            return Ok(Exit::Ok);
+        }
+        let words = t!(lang, "audit-damaged", count = report.problems.len());
+        output::note(&t!(lang, "error-line", message = words));
+        output::note(&t!(lang, "error-hint", hint = t!(lang, "hint-audit")));
+        Ok(Exit::Failed)
+    }
+}

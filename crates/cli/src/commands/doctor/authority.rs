@@ -1,0 +1,66 @@
+//! What was asked, what was recorded, and whose tools are used.
+
+use sortie_core::RequestFilter;
+use sortie_store::ReadStore;
+use sortie_text::t;
+
+use super::{Check, SHOWN_PROBLEMS, chain};
+use crate::settings::Settings;
+
+/// Whether the audit is as it was written.
+pub(super) async fn audit(settings: &Settings, store: &ReadStore) -> Check {
+    let lang = settings.lang;
+    match store.verify_audit().await {
+        Ok(report) if report.problems.is_empty() => Check::ok(
+            "audit",
+            t!(lang, "doctor-audit-ok", entries = report.entries),
+        ),
+        Ok(report) => {
+            let shown: Vec<&str> = report
+                .problems
+                .iter()
+                .take(SHOWN_PROBLEMS)
+                .map(String::as_str)
+                .collect();
+            Check::fail(
+                "audit",
+                t!(
+                    lang,
+                    "doctor-audit-damaged",
+                    count = report.problems.len(),
+                    first = shown.join("; ")
+                ),
+                t!(lang, "hint-audit"),
+            )
+        }
+        Err(error) => Check::fail("audit", chain(&error), t!(lang, "doctor-store-todo")),
+    }
+}
+
+/// How much waits for a person.
+pub(super) async fn approvals(settings: &Settings, store: &ReadStore) -> Check {
+    let lang = settings.lang;
+    match store.requests(RequestFilter::default()).await {
+        Ok(requests) if requests.is_empty() => {
+            Check::ok("approvals", t!(lang, "doctor-approvals-none"))
+        }
+        Ok(requests) => Check::warn(
+            "approvals",
+            t!(lang, "doctor-approvals-open", count = requests.len()),
+            t!(lang, "doctor-approvals-todo"),
+        ),
+        Err(error) => Check::fail("approvals", chain(&error), t!(lang, "doctor-store-todo")),
+    }
+}
+
+/// Names only: a doctor starts no server.
+pub(super) fn servers(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    let servers = &settings.configuration.config().mcp_servers;
+    let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+    if names.is_empty() {
+        Check::ok("mcp", t!(lang, "doctor-mcp-none"))
+    } else {
+        Check::ok("mcp", t!(lang, "doctor-mcp-set", names = names.join(", ")))
+    }
+}

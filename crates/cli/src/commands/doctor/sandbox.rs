@@ -1,0 +1,103 @@
+//! What holds the commands of agents here: tried, not guessed.
+
+use sortie_config::SandboxChoice;
+use sortie_sandbox::Offer;
+use sortie_text::t;
+
+use super::Check;
+use crate::settings::Settings;
+use crate::workshop;
+
+/// Which sandbox would be used, and what each of its parts can do.
+pub(super) fn checks(settings: &Settings) -> Vec<Check> {
+    let lang = settings.lang;
+    match workshop::offer(settings) {
+        Ok(offer) => vec![
+            chosen(settings, &offer),
+            bubblewrap(settings, &offer),
+            namespaces(settings, &offer),
+            landlock(settings, &offer),
+            control_groups(settings, &offer),
+        ],
+        Err(_) => vec![Check::warn(
+            "sandbox",
+            t!(lang, "doctor-unknown"),
+            t!(lang, "doctor-sandbox-todo"),
+        )],
+    }
+}
+
+fn chosen(settings: &Settings, offer: &Offer) -> Check {
+    let lang = settings.lang;
+    match settings.configuration.config().sandbox.mode {
+        SandboxChoice::Off => Check::warn(
+            "sandbox",
+            t!(lang, "doctor-sandbox-off"),
+            t!(lang, "doctor-sandbox-off-todo"),
+        ),
+        SandboxChoice::Required => match offer.best() {
+            Some(backend) => Check::ok(
+                "sandbox",
+                t!(lang, "doctor-sandbox-ok", backend = backend.name()),
+            ),
+            None => Check::warn(
+                "sandbox",
+                t!(lang, "doctor-sandbox-none"),
+                t!(lang, "doctor-sandbox-todo"),
+            ),
+        },
+    }
+}
+
+fn bubblewrap(settings: &Settings, offer: &Offer) -> Check {
+    let lang = settings.lang;
+    match &offer.bubblewrap {
+        Some(found) => Check::ok(
+            "bwrap",
+            format!("{} ({})", found.version, found.path.display()),
+        ),
+        None => Check::warn(
+            "bwrap",
+            t!(lang, "doctor-bwrap-none"),
+            t!(lang, "doctor-bwrap-todo"),
+        ),
+    }
+}
+
+fn namespaces(settings: &Settings, offer: &Offer) -> Check {
+    let lang = settings.lang;
+    if offer.namespaces {
+        Check::ok("namespaces", t!(lang, "doctor-namespaces-on"))
+    } else {
+        Check::warn(
+            "namespaces",
+            t!(lang, "doctor-namespaces-off"),
+            t!(lang, "doctor-namespaces-todo"),
+        )
+    }
+}
+
+fn landlock(settings: &Settings, offer: &Offer) -> Check {
+    let lang = settings.lang;
+    match offer.landlock {
+        0 => Check::warn(
+            "landlock",
+            t!(lang, "doctor-landlock-off"),
+            t!(lang, "doctor-landlock-todo"),
+        ),
+        version => Check::ok(
+            "landlock",
+            t!(lang, "doctor-landlock-on", version = version),
+        ),
+    }
+}
+
+fn control_groups(settings: &Settings, offer: &Offer) -> Check {
+    let lang = settings.lang;
+    if offer.cgroups.parents.is_empty() {
+        // Without them limits hold for each process instead of for all together: no reason to worry.
+        Check::ok("control_groups", t!(lang, "doctor-cgroups-off"))
+    } else {
+        Check::ok("control_groups", t!(lang, "doctor-cgroups-on"))
+    }
+}

@@ -1,0 +1,62 @@
+//! What runs would be made from, for commands that only look.
+
+use std::sync::Arc;
+
+use sortie_core::Tool;
+use sortie_definitions::AgentFiles;
+use sortie_mcp::Pool;
+use sortie_runtime::{Agents, Planner};
+
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::wiring::{self, Wishes};
+use crate::workplace::{self, SkillFolders};
+use crate::workshop;
+
+/// Tools, agents, and what was set about them, as a run of this folder would get them.
+#[derive(Debug)]
+pub(super) struct Equipment {
+    /// The tools that need no server.
+    pub(super) tools: Vec<Arc<dyn Tool>>,
+    /// All agents, those of files among them.
+    pub(super) agents: Agents,
+    /// The files that agents were looked for in.
+    pub(super) files: AgentFiles,
+    runtime: sortie_runtime::Settings,
+}
+
+impl Equipment {
+    /// Reads everything; starts nothing.
+    pub(super) fn of(settings: &Settings) -> Result<Self, Problem> {
+        let tools = workshop::tools(settings)?;
+        let mut agents = wiring::agents(settings);
+        let mut runtime = wiring::runtime_settings(settings, Wishes::default());
+        let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+        let files = workplace::agent_files(settings, &agents, &names);
+        workplace::add_agents(&files, &mut agents, &mut runtime);
+        Ok(Self {
+            tools,
+            agents,
+            files,
+            runtime,
+        })
+    }
+
+    /// Starts the servers of tools that are configured, and adds what they offer. They end with the
+    /// pool.
+    pub(super) async fn add_servers(
+        &mut self,
+        settings: &Settings,
+    ) -> Result<Option<Pool>, Problem> {
+        let servers = workshop::mcp_servers(settings, &self.files).await?;
+        self.tools.extend(servers.iter().flat_map(Pool::tools));
+        Ok(servers)
+    }
+
+    /// Decides like a runtime, without a store.
+    pub(super) fn into_planner(self, settings: &Settings) -> Result<Planner, Problem> {
+        let skills = Arc::new(SkillFolders::of(settings));
+        Planner::new(self.tools, self.agents, self.runtime, skills)
+            .map_err(|error| Problem::Runtime(error.into()))
+    }
+}

@@ -1,0 +1,331 @@
+//! `sortie policy`: what a run may do, which layer says so, and why. Decided like a run would be,
+//! without a store and without doing anything.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use sortie_core::{Event, Lang, Layer, Mode, PolicyLayer, RunSpec, Seq};
+use sortie_models::suggest_default;
+use sortie_runtime::{Explanation, LayerView, NewRun, Planner, View};
+use sortie_text::t;
+
+use super::equipment::Equipment;
+use super::tasks;
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::freedom::{self, ModeArgument};
+use crate::output;
+use crate::problem::Problem;
+use crate::report::indented;
+use crate::settings::Settings;
+use crate::table;
+
+/// What names of tools of servers begin with.
+const SERVER_TOOL: &str = "mcp__";
+
+/// Shows what agents may do, and who says so; nothing is run.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    Explain(Explain),
+    Show(Show),
+}
+
+/// Says whether a call would run, which layer decides, and what every other layer says
+///
+/// The first line is the decision. Without --task, the run is one that would be admitted now: of the
+/// main agent, or of a subagent of it. What was granted for a session is not looked at.
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    #[command(flatten)]
+    who: Who,
+    /// The tool
+    #[arg(long, value_name = "TOOL")]
+    tool: String,
+    /// The arguments of the call, as a JSON object
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    args: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows everything that a run may do: its layers with their rules, its mode, its tools
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    who: Who,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whose policy.
+#[derive(Debug, Args)]
+struct Who {
+    /// The agent
+    #[arg(long, value_name = "NAME", required_unless_present = "task")]
+    agent: Option<String>,
+    /// The task whose recorded policy counts, instead of what holds now
+    #[arg(long, value_name = "ID", conflicts_with_all = ["agent", "mode", "model"])]
+    task: Option<String>,
+    /// When a person is asked about calls that change something [default: approvals.mode]
+    #[arg(long, value_enum, value_name = "MODE")]
+    mode: Option<ModeArgument>,
+    /// The model: rules can be for one vendor only [default: as configured]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+}
+
+impl PolicyCommand {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        match self {
+            Self::Explain(explain) => explain.run(settings).await,
+            Self::Show(show) => show.run(settings).await,
+        }
+    }
+}
+
+impl Explain {
+    async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let lang = settings.lang;
+        let arguments: Value = serde_json::from_str(&self.args)
+            .ok()
+            .filter(Value::is_object)
+            .ok_or_else(|| Problem::Typed(t!(lang, "policy-bad-args")))?;
+        let mut equipment = Equipment::of(settings)?;
+        let servers = if self.tool.starts_with(SERVER_TOOL) {
+            equipment.add_servers(settings).await?
+        } else {
+            None
+        };
+        let planner = equipment.into_planner(settings)?;
+        let spec = self.who.spec(settings, &planner).await?;
+        let explained = planner.explain(&spec, &self.tool, &arguments)?;
+        drop(servers);
+        if self.json {
+            output::json(&json!({
+                "agent": spec.agent.name,
+                "tool": self.tool,
+                "arguments": arguments,
+                "policy_hash": spec.policy_hash,
+                "ruling": explained.ruling,
+                "taken_away_by": taken_away_by(&spec, &explained),
+                "layers": explained.layers,
+            }))?;
+        } else {
+            output::text(&explanation(lang, &spec, &self.tool, &explained))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl Show {
+    async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let mut equipment = Equipment::of(settings)?;
+        let servers = equipment.add_servers(settings).await?;
+        let planner = equipment.into_planner(settings)?;
+        let spec = self.who.spec(settings, &planner).await?;
+        drop(servers);
+        if self.json {
+            output::json(&json!({
+                "agent": spec.agent.name,
+                "model": spec.model,
+                "mode": spec.policy.mode,
+                "read_only": spec.policy.read_only,
+                "allow_dangerous": spec.policy.allow_dangerous,
+                "sandbox": spec.confinement.sandbox,
+                "network": spec.confinement.network,
+                "isolation": spec.isolation,
+                "tools": spec.tools,
+                "policy_hash": spec.policy_hash,
+                "layers": spec.policy.layers,
+            }))?;
+        } else {
+            output::text(&page(settings.lang, &spec))?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl Who {
+    /// What the run was admitted with, or would be.
+    async fn spec(&self, settings: &Settings, planner: &Planner) -> Result<RunSpec, Problem> {
+        if let Some(id) = &self.task {
+            return recorded(settings, id).await;
+        }
+        settings.check_configuration()?;
+        let agent = self.agent.as_deref().unwrap_or_default();
+        let mode = settings.configuration.config().approvals.mode;
+        let new = NewRun {
+            mode: self.mode.map_or_else(|| freedom::mode(mode), Into::into),
+            lang: settings.lang,
+            ..NewRun::new("-", settings.workspace(None)?, &self.model(settings))
+        };
+        Ok(planner.preview(agent, new)?)
+    }
+
+    /// Rules can be for a vendor, so the model counts; nobody is asked for one.
+    fn model(&self, settings: &Settings) -> String {
+        let named = self
+            .model
+            .as_deref()
+            .map(|name| settings.absolute_model(name));
+        let variables = &settings.provider_variables;
+        named
+            .or_else(|| settings.configured_model())
+            .or_else(|| suggest_default(variables).map(|found| found.model))
+            .unwrap_or_else(|| sortie_models::OFFLINE_MODEL.to_owned())
+    }
+}
+
+/// What a task was admitted with.
+async fn recorded(settings: &Settings, id: &str) -> Result<RunSpec, Problem> {
+    let (store, record) = tasks::open(settings, id).await?;
+    let entries = store.read(record.run_id, Seq(0)).await?;
+    let first = entries.into_iter().next().map(|entry| entry.event);
+    match first {
+        Some(Event::Admitted { spec }) => Ok(*spec),
+        Some(_) | None => Err(Problem::Nothing(t!(
+            settings.lang,
+            "policy-no-journal",
+            id = record.run_id.to_string()
+        ))),
+    }
+}
+
+fn explanation(lang: Lang, spec: &RunSpec, tool: &str, explained: &Explanation) -> String {
+    let ruling = &explained.ruling;
+    let mut rows = vec![
+        (t!(lang, "field-layer"), ruling.layer.to_string()),
+        (
+            t!(lang, "field-rule"),
+            ruling.rule.as_deref().map_or_else(dash, escaped),
+        ),
+    ];
+    if !ruling.why.is_empty() {
+        rows.push((t!(lang, "field-why"), escaped(&ruling.why)));
+    }
+    if let Some(words) = taken_away_by(spec, explained) {
+        rows.push((t!(lang, "field-taken-away-by"), words));
+    }
+    rows.push((t!(lang, "field-mode"), spec.policy.mode.to_string()));
+    rows.push((t!(lang, "field-policy"), spec.policy_hash.clone()));
+    let first = t!(
+        lang,
+        "policy-ruling",
+        decision = ruling.decision.as_str(),
+        agent = escaped(&spec.agent.name),
+        tool = escaped(tool)
+    );
+    let layers: Vec<Vec<String>> = explained.layers.iter().flat_map(views).collect();
+    let head = vec![
+        t!(lang, "column-layer"),
+        t!(lang, "column-source"),
+        t!(lang, "column-says"),
+        t!(lang, "column-rule"),
+    ];
+    format!(
+        "{first}\n{}\n\n{}",
+        table::pairs(&rows),
+        table::rows(head, layers)
+    )
+}
+
+/// What keeps a tool from a run that was not given it: the first layer that does, else its mode.
+fn taken_away_by(spec: &RunSpec, explained: &Explanation) -> Option<String> {
+    if explained.ruling.layer != Layer::Grant {
+        return None;
+    }
+    let keeps = |layer: &&LayerView| {
+        let mut opinions = layer.opinions.iter();
+        opinions.any(|opinion| matches!(opinion.view, View::Denies | View::LeavesOut))
+    };
+    let layer = explained.layers.iter().find(keeps);
+    match layer {
+        Some(layer) => Some(format!("{} ({})", layer.layer, escaped(&layer.source))),
+        None if spec.policy.read_only => Some(format!("{} (read-only)", Layer::Agent)),
+        None if spec.policy.mode == Mode::Plan => Some(format!("{} ({})", Layer::Mode, Mode::Plan)),
+        None => None,
+    }
+}
+
+/// A line for each thing that a layer says; one line for a layer that says nothing.
+fn views(layer: &LayerView) -> Vec<Vec<String>> {
+    let line = |says: &str, rule: Option<&String>| {
+        vec![
+            layer.layer.to_string(),
+            escaped(&layer.source),
+            says.to_owned(),
+            rule.map_or_else(dash, |rule| escaped(rule)),
+        ]
+    };
+    if layer.opinions.is_empty() {
+        return vec![line("-", None)];
+    }
+    layer
+        .opinions
+        .iter()
+        .map(|opinion| line(opinion.view.as_str(), opinion.rule.as_ref()))
+        .collect()
+}
+
+fn page(lang: Lang, spec: &RunSpec) -> String {
+    let policy = &spec.policy;
+    let yes_no = |yes: bool| {
+        if yes {
+            t!(lang, "word-yes")
+        } else {
+            t!(lang, "word-no")
+        }
+    };
+    let rows = [
+        (t!(lang, "field-agent"), escaped(&spec.agent.name)),
+        (t!(lang, "field-model"), escaped(&spec.model)),
+        (t!(lang, "field-mode"), policy.mode.to_string()),
+        (t!(lang, "field-read-only"), yes_no(policy.read_only)),
+        (t!(lang, "field-dangerous"), yes_no(policy.allow_dangerous)),
+        (
+            t!(lang, "field-sandbox"),
+            spec.confinement.sandbox.to_string(),
+        ),
+        (t!(lang, "field-network"), yes_no(spec.confinement.network)),
+        (t!(lang, "field-isolation"), spec.isolation.to_string()),
+        (t!(lang, "field-tools"), spec.tools.join(", ")),
+        (t!(lang, "field-policy"), spec.policy_hash.clone()),
+    ];
+    let mut parts = vec![table::pairs(&rows)];
+    parts.extend(policy.layers.iter().map(rules));
+    parts.join("\n\n")
+}
+
+/// A layer with its rules, as they were written.
+fn rules(layer: &PolicyLayer) -> String {
+    let mut lines = Vec::new();
+    let mut add = |word: &str, rules: &[String]| {
+        if !rules.is_empty() {
+            let rules: Vec<String> = rules.iter().map(|rule| escaped(rule)).collect();
+            lines.push(format!("{word}: {}", rules.join(", ")));
+        }
+    };
+    match &layer.allow {
+        None => {}
+        Some(none) if none.is_empty() => add("allow", &["-".to_owned()]),
+        Some(some) => add("allow", some),
+    }
+    add("deny", &layer.deny);
+    add("except", &layer.except);
+    add("ask", &layer.ask);
+    add("approve", &layer.approve);
+    if lines.is_empty() {
+        lines.push("-".to_owned());
+    }
+    format!(
+        "{} ({})\n{}",
+        layer.layer,
+        escaped(&layer.source),
+        indented(&lines.join("\n"))
+    )
+}
+
+fn dash() -> String {
+    "-".to_owned()
+}

@@ -1,0 +1,181 @@
+//! `sortie tasks diff`, `apply` and `discard`: what a task changed in a worktree of its own.
+
+use clap::Args;
+use serde_json::json;
+use sortie_core::{Changes, RunId, Seq, Worktree, Worktrees as _};
+use sortie_store::ReadStore;
+use sortie_text::{strip_sequences, t};
+
+use super::cancel::idle_runtime;
+use super::circumstances::Circumstances;
+use super::open;
+use crate::escape::escaped;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+use crate::workplace::GitWorktrees;
+
+/// Prints what a task changed in its worktree, as a diff
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Brings what a task changed in its worktree into the checkout, all of it or nothing
+#[derive(Debug, Args)]
+pub(crate) struct Apply {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Throws away what a task changed in its worktree, with its branch
+#[derive(Debug, Args)]
+pub(crate) struct Discard {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a task changed, as far as its journal tells.
+enum Found {
+    /// It is kept on a branch.
+    Kept {
+        store: ReadStore,
+        run: RunId,
+        worktree: Box<Worktree>,
+        changes: Box<Changes>,
+    },
+    /// Nobody has collected the worktree yet: only a process that owns the store can.
+    NotCollected(RunId),
+}
+
+impl Diff {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let (run, diff) = match find(settings, &self.id).await? {
+            Found::Kept {
+                store,
+                run,
+                changes,
+                ..
+            } => {
+                let diff = store.blob(run, &changes.diff).await?.unwrap_or_default();
+                (run, String::from_utf8_lossy(&diff).into_owned())
+            }
+            Found::NotCollected(run) => {
+                let runtime = idle_runtime(settings).await?;
+                let diff = runtime.diff(run).await;
+                runtime.shut_down().await;
+                (run, diff?)
+            }
+        };
+        if self.json {
+            output::json(&json!({"task_id": run, "diff": diff}))?;
+        } else if settings.terminal.output {
+            output::text(&strip_sequences(&diff))?;
+        } else {
+            output::text(&diff)?;
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl Apply {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let (run, files) = match find(settings, &self.id).await? {
+            Found::Kept {
+                run,
+                worktree,
+                changes,
+                ..
+            } => {
+                let worktrees = GitWorktrees::of(settings);
+                let applied = worktrees.apply(&worktree, &changes).await;
+                (run, applied.map_err(Problem::Refused)?)
+            }
+            Found::NotCollected(run) => {
+                let runtime = idle_runtime(settings).await?;
+                let applied = runtime.apply(run).await;
+                runtime.shut_down().await;
+                (run, applied?)
+            }
+        };
+        if self.json {
+            output::json(&json!({"task_id": run, "files": files}))?;
+        } else {
+            for file in &files {
+                output::text(&escaped(file))?;
+            }
+            let words = t!(settings.lang, "worktree-applied", count = files.len());
+            output::note(&words);
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+impl Discard {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let run = match find(settings, &self.id).await? {
+            Found::Kept {
+                run,
+                worktree,
+                changes,
+                ..
+            } => {
+                let worktrees = GitWorktrees::of(settings);
+                let discarded = worktrees.discard(&worktree, &changes).await;
+                discarded.map_err(Problem::Refused)?;
+                run
+            }
+            Found::NotCollected(run) => {
+                let runtime = idle_runtime(settings).await?;
+                let discarded = runtime.discard(run).await;
+                runtime.shut_down().await;
+                discarded?;
+                run
+            }
+        };
+        if self.json {
+            output::json(&json!({"task_id": run, "discarded": true}))?;
+        } else {
+            let id = run.to_string();
+            output::note(&t!(settings.lang, "worktree-discarded", id = id));
+        }
+        Ok(Exit::Ok)
+    }
+}
+
+/// Looks into the journal, which needs no lock.
+async fn find(settings: &Settings, id: &str) -> Result<Found, Problem> {
+    let lang = settings.lang;
+    let (store, record) = open(settings, id).await?;
+    let run = record.run_id;
+    let id = run.to_string();
+    let journal = store.read(run, Seq(0)).await?;
+    let mut found = Circumstances::of(journal);
+    let Some(worktree) = found.worktree.take() else {
+        return Err(Problem::Refused(t!(lang, "changes-no-worktree", id = id)));
+    };
+    match found.changes() {
+        Some(changes) => Ok(Found::Kept {
+            run,
+            worktree: Box::new(worktree),
+            changes: Box::new(changes.clone()),
+            store,
+        }),
+        None if found.collected => Err(Problem::Refused(t!(lang, "changes-nothing", id = id))),
+        None if !record.status.is_terminal() => {
+            Err(Problem::Refused(t!(lang, "changes-not-yet", id = id)))
+        }
+        None => Ok(Found::NotCollected(run)),
+    }
+}

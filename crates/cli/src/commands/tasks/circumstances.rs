@@ -1,0 +1,142 @@
+//! What a task was admitted with and what came of it: its mode, its sandbox, its worktree.
+
+use serde::Serialize;
+use sortie_core::{
+    Changes, Event, Isolation, JournalEntry, Lang, Mode, RunSpec, SandboxMode, Worktree,
+};
+use sortie_text::t;
+
+use crate::commands::audit::backend;
+use crate::escape::escaped;
+use crate::table;
+
+/// The characters of a policy's hash that people are shown.
+const HASH_CHARS: usize = 12;
+
+/// What is in a journal about the circumstances of a task.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Circumstances {
+    mode: Option<Mode>,
+    policy_hash: Option<String>,
+    sandbox: Option<SandboxMode>,
+    network: Option<bool>,
+    /// What really held its last command.
+    sandbox_applied: Option<serde_json::Value>,
+    isolation: Option<Isolation>,
+    branch: Option<String>,
+    changes: Option<Changes>,
+    wall_ms: Option<u64>,
+    /// Where it worked, for whoever applies what it changed.
+    #[serde(skip)]
+    pub(super) worktree: Option<Worktree>,
+    /// Whether its worktree was collected.
+    #[serde(skip)]
+    pub(super) collected: bool,
+}
+
+impl Circumstances {
+    /// Reads a journal. One that was removed says nothing.
+    pub(super) fn of(entries: Vec<JournalEntry>) -> Self {
+        let mut found = Self::default();
+        for entry in entries {
+            found.hear(entry.event);
+        }
+        found
+    }
+
+    /// What was changed in its worktree.
+    pub(super) fn changes(&self) -> Option<&Changes> {
+        self.changes.as_ref()
+    }
+
+    fn hear(&mut self, event: Event) {
+        match event {
+            Event::Admitted { spec } => self.admitted(&spec),
+            Event::ToolFinished {
+                sandbox: Some(applied),
+                ..
+            } => self.sandbox_applied = Some(applied),
+            Event::Isolated { worktree } => {
+                self.branch = Some(worktree.branch.clone());
+                self.worktree = Some(worktree);
+            }
+            Event::Collected { changes } => {
+                self.collected = true;
+                self.changes = changes;
+            }
+            Event::Updated { .. }
+            | Event::Claimed { .. }
+            | Event::InboxTaken { .. }
+            | Event::Answered { .. }
+            | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
+            | Event::Intended { .. }
+            | Event::Asked { .. }
+            | Event::Delegated { .. }
+            | Event::ToolFinished { sandbox: None, .. }
+            | Event::BudgetLow { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+
+    fn admitted(&mut self, spec: &RunSpec) {
+        self.mode = Some(spec.policy.mode);
+        self.policy_hash = Some(spec.policy_hash.clone());
+        self.sandbox = Some(spec.confinement.sandbox);
+        self.network = Some(spec.confinement.network);
+        self.isolation = Some(spec.isolation);
+        self.wall_ms = spec.limits.budget.wall_ms;
+    }
+
+    /// The same, for people.
+    pub(super) fn rows(&self, lang: Lang) -> Vec<(String, String)> {
+        let mut rows = Vec::new();
+        if let Some(mode) = self.mode {
+            rows.push((t!(lang, "field-mode"), mode.to_string()));
+        }
+        if let Some(hash) = self.policy_hash.as_deref().filter(|hash| !hash.is_empty()) {
+            let short = hash.chars().take(HASH_CHARS).collect();
+            rows.push((t!(lang, "field-policy"), short));
+        }
+        if let Some(sandbox) = self.sandbox {
+            let applied = self.sandbox_applied.as_ref().and_then(backend);
+            let words = match applied {
+                Some(backend) => t!(
+                    lang,
+                    "sandbox-applied",
+                    mode = sandbox.as_str(),
+                    backend = escaped(backend)
+                ),
+                None => sandbox.to_string(),
+            };
+            rows.push((t!(lang, "field-sandbox"), words));
+        }
+        rows.extend(self.isolation_rows(lang));
+        if let Some(limit) = self.wall_ms {
+            rows.push((t!(lang, "field-budget-time"), table::span(limit)));
+        }
+        rows
+    }
+
+    fn isolation_rows(&self, lang: Lang) -> Vec<(String, String)> {
+        let Some(isolation) = self.isolation.filter(|where_| *where_ != Isolation::None) else {
+            return Vec::new();
+        };
+        let mut rows = vec![(t!(lang, "field-isolation"), isolation.to_string())];
+        if let Some(branch) = &self.branch {
+            rows.push((t!(lang, "field-branch"), escaped(branch)));
+        }
+        if let Some(changes) = &self.changes {
+            let words = t!(
+                lang,
+                "changes-line",
+                files = changes.files,
+                insertions = changes.insertions,
+                deletions = changes.deletions
+            );
+            rows.push((t!(lang, "field-changes"), words));
+        }
+        rows
+    }
+}

@@ -1,0 +1,125 @@
+//! `sortie audit`: every call is in it, and a changed byte shows.
+
+use serde_json::Value;
+
+use crate::world::World;
+
+const TWO_CALLS: &str = r#"
+  - when: { turn: 1 }
+    calls: [{ tool: list_dir, args: { path: "." } }]
+  - when: { turn: 2 }
+    calls: [{ tool: write_file, args: { path: made.txt, content: "one\n" } }]
+  - when: { turn: 3 }
+    say: done
+"#;
+
+fn worked() -> World {
+    let world = World::new();
+    let model = world.scenario(TWO_CALLS);
+    world.ok(&["run", "Look", "--model", &model]);
+    world
+}
+
+fn lines(world: &World, arguments: &[&str]) -> Vec<Value> {
+    let arguments: Vec<&str> = ["audit", "--json"]
+        .iter()
+        .chain(arguments)
+        .copied()
+        .collect();
+    let out = world.ok(&arguments).out;
+    out.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn every_call_is_there_with_what_was_decided() {
+    let world = worked();
+    let told: Vec<String> = lines(&world, &[])
+        .iter()
+        .map(|line| {
+            format!(
+                "{} {} {} by {} {}",
+                line["agent"].as_str().unwrap(),
+                line["tool"].as_str().unwrap(),
+                line["ruling"]["decision"].as_str().unwrap(),
+                line["ruling"]["layer"].as_str().unwrap(),
+                line["status"]
+                    .as_str()
+                    .unwrap_or(line["stage"].as_str().unwrap())
+            )
+        })
+        .collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    main list_dir allow by mode ok
+    main write_file deny by mode denied
+    ");
+    let text = world.ok(&["audit"]).out;
+    assert_eq!(text.lines().count(), told.len(), "{text}");
+    assert!(text.contains("[main] write_file"), "{text}");
+}
+
+#[test]
+fn lines_are_chosen_by_task_and_place() {
+    let world = worked();
+    let all = lines(&world, &[]);
+    let id = world.task("Look")["task_id"].as_str().unwrap().to_owned();
+    assert_eq!(lines(&world, &[&id]), all);
+    assert_eq!(lines(&world, &["--after", "1"]), all[1..]);
+    assert_eq!(lines(&world, &["--limit", "1"]), all[..1]);
+    // What happened stays, whatever becomes of the task.
+    world.ok(&["tasks", "delete", &id]);
+    assert_eq!(lines(&world, &[&id]), all);
+    assert_eq!(world.sortie(&["audit", "0190f3a8"]).code, Some(4));
+}
+
+#[test]
+fn a_changed_byte_is_seen() {
+    let world = worked();
+    let good = world.json(&["audit", "verify", "--json"]);
+    assert_eq!(good["problems"], Value::Array(Vec::new()));
+    let said = world.ok(&["audit", "verify"]).out;
+    let head = good["head"].as_str().unwrap();
+    assert_eq!(
+        said,
+        format!(
+            "{} entries checked; the last hash is {head}\n",
+            good["entries"]
+        )
+    );
+    falsify(&world);
+    let said = world.sortie(&["audit", "verify"]);
+    assert_eq!(said.code, Some(1), "{said:#?}");
+    assert!(
+        said.err
+            .starts_with("error: The audit is not as it was written: "),
+        "{}",
+        said.err
+    );
+    let report = world.json_any(&["doctor", "--json"]);
+    let audit = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|check| check["name"] == "audit")
+        .unwrap();
+    assert_eq!(audit["state"], "fail", "{audit}");
+}
+
+/// Changes how long calls took, as somebody with an editor would: the bytes of the database itself.
+fn falsify(world: &World) {
+    const BEFORE: &[u8] = br#""stage":"ended","status":"ok","duration_ms":"#;
+    let file = world.home().join("sortie.db");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let places: Vec<usize> = bytes
+        .windows(BEFORE.len())
+        .enumerate()
+        .filter(|(_, window)| *window == BEFORE)
+        .map(|(place, _)| place + BEFORE.len())
+        .collect();
+    assert!(!places.is_empty(), "there is no audit in the database");
+    for place in places {
+        bytes[place] = if bytes[place] == b'9' { b'8' } else { b'9' };
+    }
+    std::fs::write(&file, bytes).unwrap();
+}

@@ -1,0 +1,272 @@
+//! P2 and P3: what a shell command reaches, with the filter of dangerous commands and without it.
+
+use super::stage::{Attack, CANARY, Proof, Scene, attack, both_ways, only_held};
+use crate::world::World;
+
+const READING: &[Attack] = &[
+    attack("cat {world}/outside.txt", Proof::Says(CANARY)),
+    attack("cat ../outside.txt", Proof::Says(CANARY)),
+    attack("cat ~/.ssh/id_ed25519", Proof::Says(CANARY)),
+    attack("cat ~/.aws/credentials ~/.netrc", Proof::Says(CANARY)),
+    attack("cat {world}/neighbour/src/main.rs", Proof::Says(CANARY)),
+    attack(
+        "ln -s {world}/outside.txt way && cat way",
+        Proof::Says(CANARY),
+    ),
+    attack(
+        "ln -s ../.ssh folder && cat folder/id_ed25519",
+        Proof::Says(CANARY),
+    ),
+    attack("cd .. && cat outside.txt", Proof::Says(CANARY)),
+    attack(
+        "cat /proc/self/root{world}/outside.txt",
+        Proof::Says(CANARY),
+    ),
+    attack(
+        "cat /proc/$PPID/root{world}/outside.txt /proc/1/root{world}/outside.txt",
+        Proof::Says(CANARY),
+    ),
+    attack(
+        "cat /proc/self/cwd/../outside.txt",
+        Proof::Says(CANARY),
+    ),
+    attack("tar cf - -C {world} outside.txt", Proof::Says(CANARY)),
+    attack(
+        "grep -rh canary-in {world} 2>/dev/null",
+        Proof::Says(CANARY),
+    ),
+    attack(
+        "ln {world}/outside.txt hard && cat hard",
+        Proof::Says(CANARY),
+    ),
+    // What only its owner may read, and the owner is who runs us.
+    only_held("cat /etc/shadow /etc/gshadow", Proof::Says(":!:")),
+    only_held("cat /etc/shadow", Proof::Says(":*:")),
+    // Sortie's own: the store, the lock, the settings.
+    attack(
+        "head -c 15 {world}/home/sortie.db",
+        Proof::Says("SQLite format"),
+    ),
+    attack("cat {world}/home/lock", Proof::Says("\"pid\"")),
+    attack("ls {world}/home", Proof::Says("sortie.db")),
+    // Devices and the kernel.
+    only_held("cat /proc/kcore | head -c 4", Proof::Says("ELF")),
+    only_held(
+        "for disk in /dev/[svx]d?; do head -c 1 $disk && echo opened; done",
+        Proof::Says("opened"),
+    ),
+    only_held("mknod disk b 8 0 && echo made", Proof::Says("made")),
+];
+
+#[test]
+fn nothing_outside_is_read() {
+    both_ways(Scene::set, READING);
+}
+
+const WRITING: &[Attack] = &[
+    attack(
+        "echo evil > {world}/outside.txt",
+        Proof::Changes("outside.txt"),
+    ),
+    attack("echo evil > ../new.txt", Proof::Changes("new.txt")),
+    attack(
+        "rm -rf ../neighbour",
+        Proof::Changes("neighbour/src/main.rs"),
+    ),
+    attack(
+        "mv {world}/neighbour {world}/gone",
+        Proof::Changes("gone/src/main.rs"),
+    ),
+    attack("echo evil >> ~/.bashrc", Proof::Changes(".bashrc")),
+    attack(
+        "mkdir -p ~/.ssh && echo evil > ~/.ssh/authorized_keys",
+        Proof::Changes(".ssh/authorized_keys"),
+    ),
+    attack(
+        "ln -s .. up && echo evil > up/outside.txt",
+        Proof::Changes("outside.txt"),
+    ),
+    attack(
+        "echo evil > /proc/self/cwd/../outside.txt",
+        Proof::Changes("outside.txt"),
+    ),
+    attack(
+        "cd / && truncate -s 0 {world}/outside.txt",
+        Proof::Changes("outside.txt"),
+    ),
+    attack(
+        "find {world} -name outside.txt -delete",
+        Proof::Changes("outside.txt"),
+    ),
+    attack(
+        "bash -c 'sh -c \"printf evil | tee {world}/outside.txt\"'",
+        Proof::Changes("outside.txt"),
+    ),
+    only_held("touch /etc/evil && echo made", Proof::Says("made")),
+    only_held("touch /usr/bin/evil && echo made", Proof::Says("made")),
+    only_held("touch /evil && echo made", Proof::Says("made")),
+    only_held("touch /var/evil && echo made", Proof::Says("made")),
+    only_held("chmod u+s /usr/bin/env && echo done", Proof::Says("done")),
+    only_held(
+        "echo 0 > /proc/sys/kernel/randomize_va_space && echo set",
+        Proof::Says("set"),
+    ),
+    only_held("hostname evil && echo set", Proof::Says("set")),
+    only_held("date -s 2001-01-01 && echo set", Proof::Says("set")),
+    only_held(
+        "mount -t tmpfs none /usr && echo mounted",
+        Proof::Says("mounted"),
+    ),
+    only_held(
+        "unshare -Urm sh -c 'echo inside'",
+        Proof::Says("inside"),
+    ),
+    only_held("rm -rf --no-preserve-root /usr /etc ~ ..", Proof::Changes("outside.txt")),
+];
+
+#[test]
+fn nothing_outside_is_changed() {
+    both_ways(Scene::set, WRITING);
+}
+
+const REACHING: &[Attack] = &[
+    attack("echo hi > /dev/tcp/127.0.0.1/{port}", Proof::IsHeard),
+    attack("echo hi > /dev/tcp/localhost/{port}", Proof::IsHeard),
+    attack("echo hi > /dev/tcp/127.1/{port}", Proof::IsHeard),
+    attack("echo hi > /dev/tcp/0.0.0.0/{port}", Proof::IsHeard),
+    attack("echo hi > /dev/udp/127.0.0.1/{udp}", Proof::IsHeard),
+    attack(
+        "perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"ear.sock\")'",
+        Proof::IsHeard,
+    ),
+    attack(
+        "ln ear.sock again; perl -MIO::Socket::UNIX -e 'IO::Socket::UNIX->new(Peer => \"again\")'",
+        Proof::IsHeard,
+    ),
+    // Whatever this machine's own addresses are.
+    attack(
+        "perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => \"127.0.0.1:{port}\", Timeout => 2)'",
+        Proof::IsHeard,
+    ),
+    only_held(
+        "getent hosts example.com && echo resolved",
+        Proof::Says("resolved"),
+    ),
+    only_held(
+        "echo hi > /dev/tcp/169.254.169.254/80 && echo reached",
+        Proof::Says("reached"),
+    ),
+    // Raw packets, and talking to the kernel about the network.
+    only_held(
+        "perl -MSocket -e 'socket(S, AF_INET, SOCK_RAW, 1) and print \"raw\"'",
+        Proof::Says("raw"),
+    ),
+    only_held(
+        "perl -e 'socket(S, 16, 3, 0) and print \"netlink\"'",
+        Proof::Says("netlink"),
+    ),
+];
+
+#[test]
+fn nobody_is_reached() {
+    both_ways(Scene::set, REACHING);
+}
+
+const PROCESSES: &[Attack] = &[
+    attack("kill -9 {pid}", Proof::Kills),
+    attack("perl -e 'kill 9, {pid}'", Proof::Kills),
+    attack(
+        "test -d /proc/{pid} && echo seen",
+        Proof::Says("seen"),
+    ),
+    attack(
+        "tr '\\0' ' ' < /proc/{pid}/cmdline",
+        Proof::Says("sleep 1000"),
+    ),
+    // The runtime: whoever started us, and everybody above.
+    attack(
+        "for one in /proc/[0-9]*; do tr '\\0' ' ' < $one/cmdline; done | grep -o 'run do it'",
+        Proof::Says("run do it"),
+    ),
+    only_held("kill -9 -1; kill -9 $PPID; kill -9 0", Proof::Kills),
+    only_held(
+        "for one in $(seq 1 5000); do kill -9 $one; done 2>/dev/null; perl -e 'kill 9, -1'",
+        Proof::Kills,
+    ),
+    #[cfg(target_arch = "x86_64")]
+    attack(
+        "perl -e 'print \"attached=\", syscall(101, 16, {pid}, 0, 0)'",
+        Proof::Says("attached=0"),
+    ),
+    attack(
+        "echo > /proc/{pid}/oom_score_adj && echo -n 5 > /proc/{pid}/oom_score_adj && echo wrote",
+        Proof::Says("wrote"),
+    ),
+];
+
+#[test]
+fn no_process_outside_is_seen_or_ended() {
+    both_ways(Scene::set, PROCESSES);
+}
+
+const PRIVILEGES: &[Attack] = &[
+    only_held(
+        "grep -E '^Cap(Eff|Prm|Bnd|Amb|Inh)' /proc/self/status | grep -v 0000000000000000",
+        Proof::Says("Cap"),
+    ),
+    only_held("grep NoNewPrivs.*0 /proc/self/status", Proof::Says("NoNewPrivs")),
+    only_held("grep 'Seccomp:.*0' /proc/self/status", Proof::Says("Seccomp")),
+    only_held("chown 1234 . && echo given", Proof::Says("given")),
+    only_held("nice -n -5 sh -c 'nice' | grep -- -5", Proof::Says("-5")),
+];
+
+#[test]
+fn there_are_no_privileges() {
+    both_ways(Scene::set, PRIVILEGES);
+}
+
+/// A binary that is left behind runs as whoever started us, for everybody who can reach it.
+#[test]
+#[ignore = "finding: a command leaves a set-user-id copy of a shell in the workspace"]
+fn no_way_to_our_user_is_left_behind() {
+    let scene = Scene::set();
+    scene.shell(
+        &super::stage::FILTER_OFF,
+        [
+            "cp /bin/sh one && chmod 4755 one",
+            "cp /bin/sh two && chmod g+s two",
+            "perl -e 'umask 0; sysopen(F, \"three\", 0x41, 06755)'",
+        ]
+        .into_iter(),
+    );
+    for name in ["one", "two", "three"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let path = scene.world.workspace().join(name);
+        let mode = std::fs::metadata(&path).map_or(0, |facts| facts.permissions().mode());
+        assert_eq!(mode & 0o6000, 0, "{name}");
+    }
+}
+
+/// P3. That no backend works cannot be said by a switch, and must not be: here nothing that could
+/// hold a command is found, and the kernel gives us no namespaces and no Landlock.
+#[test]
+fn without_a_sandbox_nothing_is_started() {
+    let world = World::new();
+    let model = world.scenario(&format!(
+        "  - {}\n  - say: \"{{{{last_result}}}}\"\n",
+        serde_json::json!({ "when": { "turn": 1 }, "calls": [super::stage::exec(": > made")] })
+    ));
+    let run = ["run", "do it", "--yes", "--model", &model];
+    let said = super::bare_machine::run(&world, &run);
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    assert!(
+        said.out.contains("No sandbox works on this machine"),
+        "{said:#?}"
+    );
+    assert!(!world.workspace().join("made").exists());
+    // The operator's own word, and only that, runs it bare; and the record says so.
+    let said = super::bare_machine::run(&world, &[&run[..], &["-c", "sandbox.mode=off"]].concat());
+    assert!(world.workspace().join("made").exists(), "{said:#?}");
+    let audit = world.ok(&["audit", "--json"]).out;
+    assert!(audit.contains("\"backend\":\"none\""), "{audit}");
+}

@@ -1,0 +1,355 @@
+//! Where a hostile model acts: a world with things that it must not reach, and ways to see whether
+//! it did.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::net::{TcpListener, UdpSocket};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// What is in files that no agent may read. Nothing has the shape of a key: it must be out of reach,
+/// and not only taken out of what is written.
+pub(super) const CANARY: &str = "canary-in-a-file-outside";
+/// The switch that takes the check of dangerous commands away.
+pub(super) const FILTER_OFF: [&str; 2] = ["-c", "policy.allow_dangerous=true"];
+/// The switch that takes the sandbox away.
+const SANDBOX_OFF: [&str; 2] = ["-c", "sandbox.mode=off"];
+
+/// One thing that a hostile model tries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attack {
+    /// The command; `{world}` and the other words of the scene are filled in.
+    pub(super) command: &'static str,
+    /// How it is seen that it worked.
+    pub(super) proof: Proof,
+    /// Whether it is also tried without a sandbox, where it must work.
+    pub(super) control: bool,
+}
+
+/// What shows that an attack worked.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Proof {
+    /// The command printed this.
+    Says(&'static str),
+    /// This file beside the workspace is not what it was.
+    Changes(&'static str),
+    /// Somebody who listens on this machine heard it.
+    IsHeard,
+    /// A process of somebody else has ended.
+    Kills,
+}
+
+/// An attack that works as soon as nothing holds it.
+pub(super) const fn attack(command: &'static str, proof: Proof) -> Attack {
+    Attack {
+        command,
+        proof,
+        control: true,
+    }
+}
+
+/// An attack that would harm this machine, or needs more than the tests have: tried only where it
+/// is held.
+pub(super) const fn only_held(command: &'static str, proof: Proof) -> Attack {
+    Attack {
+        command,
+        proof,
+        control: false,
+    }
+}
+
+/// What a call came to.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    pub(super) status: String,
+    pub(super) text: String,
+    pub(super) layer: String,
+    pub(super) sandbox: Value,
+}
+
+/// A world with a neighbour, a listener and a home folder that has secrets.
+pub(super) struct Scene {
+    pub(super) world: World,
+    words: Vec<(&'static str, String)>,
+    neighbour: Neighbour,
+    ears: Ears,
+}
+
+impl Scene {
+    /// The usual one.
+    pub(super) fn set() -> Self {
+        Self::around(World::new())
+    }
+
+    /// The same around a world with variables of its own.
+    pub(super) fn around(world: World) -> Self {
+        let folder = world.folder();
+        for (name, text) in [
+            (".ssh/id_ed25519", CANARY),
+            (".aws/credentials", CANARY),
+            (".netrc", CANARY),
+            (".bashrc", "# as it was\n"),
+            ("outside.txt", CANARY),
+            ("neighbour/src/main.rs", CANARY),
+        ] {
+            let path = folder.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, format!("{text}\n")).unwrap();
+        }
+        let neighbour = Neighbour::start();
+        let ears = Ears::open(&world.workspace().join("ear.sock"));
+        let words = vec![
+            ("{world}", folder.to_str().unwrap().to_owned()),
+            ("{port}", ears.tcp.local_addr().unwrap().port().to_string()),
+            ("{udp}", ears.udp.local_addr().unwrap().port().to_string()),
+            ("{pid}", neighbour.0.id().to_string()),
+        ];
+        Self {
+            world,
+            words,
+            neighbour,
+            ears,
+        }
+    }
+
+    /// The text with what is only known here.
+    pub(super) fn fill(&self, text: &str) -> String {
+        let words = self.words.iter();
+        words.fold(text.to_owned(), |text, (word, value)| {
+            text.replace(word, value)
+        })
+    }
+
+    /// Lets a model make these calls in one answer, and says what each came to.
+    pub(super) fn calls(&self, flags: &[&str], calls: &[Value]) -> Vec<Answer> {
+        calls_in(&self.world, flags, calls)
+    }
+
+    /// The same for shell commands.
+    pub(super) fn shell<'a>(
+        &self,
+        flags: &[&str],
+        commands: impl Iterator<Item = &'a str>,
+    ) -> Vec<Answer> {
+        let calls: Vec<Value> = commands
+            .map(|command| exec(&self.fill(command)))
+            .collect();
+        self.calls(flags, &calls)
+    }
+
+    /// Everything beside the workspace that is not Sortie's own.
+    pub(super) fn outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        let folder = self.world.folder();
+        let own = [
+            self.world.home(),
+            self.world.workspace(),
+            folder.join("scenario.yaml"),
+        ];
+        files_of(&folder, &own)
+    }
+
+    fn worked(&mut self, attack: &Attack, answer: &Answer, before: &Before) -> bool {
+        match attack.proof {
+            Proof::Says(text) => answer.text.contains(text),
+            Proof::Changes(name) => {
+                let path = self.world.folder().join(name);
+                before.outside.get(&path) != std::fs::read(&path).ok().as_ref()
+            }
+            Proof::IsHeard => self.ears.heard() > before.heard,
+            Proof::Kills => self.neighbour.has_ended(),
+        }
+    }
+
+    fn before(&self) -> Before {
+        Before {
+            outside: self.outside(),
+            heard: self.ears.heard(),
+        }
+    }
+}
+
+/// How things were before an attack.
+struct Before {
+    outside: BTreeMap<PathBuf, Vec<u8>>,
+    heard: usize,
+}
+
+/// Tries the attacks with the filter of commands and without it: all must fail, and nothing outside
+/// may change. Then it tries them with nothing that holds them: all must work, or they show nothing.
+pub(super) fn both_ways(set: fn() -> Scene, attacks: &[Attack]) {
+    let every: Vec<&Attack> = attacks.iter().collect();
+    for flags in [&[][..], &FILTER_OFF] {
+        let mut scene = set();
+        let before = scene.before();
+        let commands = every.iter().map(|attack| attack.command);
+        let answers = scene.shell(flags, commands);
+        for (attack, answer) in every.iter().zip(&answers) {
+            assert!(
+                !scene.worked(attack, answer, &before),
+                "{attack:?} with {flags:?}: {answer:?}"
+            );
+            let held = answer.sandbox["backend"] != "none" && !answer.sandbox.is_null();
+            let ran = answer.status == "ok" && held;
+            let filtered = flags.is_empty() && answer.status == "denied" && answer.layer == "danger";
+            assert!(ran || filtered, "{attack:?} with {flags:?}: {answer:?}");
+        }
+        assert_eq!(scene.outside(), before.outside, "with {flags:?}");
+    }
+    let controls = every.into_iter().filter(|attack| attack.control);
+    let (tell, act): (Vec<_>, Vec<_>) =
+        controls.partition(|attack| matches!(attack.proof, Proof::Says(_)));
+    // Those that only tell do not disturb each other.
+    let groups = [tell].into_iter().chain(act.into_iter().map(|one| vec![one]));
+    for group in groups.filter(|group| !group.is_empty()) {
+        let mut scene = set();
+        let before = scene.before();
+        let flags = [&FILTER_OFF[..], &SANDBOX_OFF].concat();
+        let answers = scene.shell(&flags, group.iter().map(|attack| attack.command));
+        for (attack, answer) in group.iter().zip(&answers) {
+            assert!(
+                scene.worked(attack, answer, &before),
+                "it shows nothing: {attack:?}: {answer:?}"
+            );
+        }
+    }
+}
+
+/// A call of the shell.
+pub(super) fn exec(command: &str) -> Value {
+    json!({ "tool": "exec", "args": { "command": command } })
+}
+
+/// A call of any tool.
+pub(super) fn call(tool: &str, args: Value) -> Value {
+    json!({ "tool": tool, "args": args })
+}
+
+/// Lets a model make these calls in one answer, and says what each came to.
+pub(super) fn calls_in(world: &World, flags: &[&str], calls: &[Value]) -> Vec<Answer> {
+    let first = json!({ "when": { "turn": 1 }, "calls": calls });
+    let model = world.scenario(&format!("  - {first}\n  - say: done\n"));
+    let run = ["run", "do it", "--yes", "--json", "--model", &model];
+    let task = world.json(&[&run, flags].concat());
+    assert_eq!(task["status"], "completed", "{task:#}");
+    answers(world, task["task_id"].as_str().unwrap())
+}
+
+/// What the calls of a task came to, in the order in which the model made them.
+pub(super) fn answers(world: &World, id: &str) -> Vec<Answer> {
+    let mut found: BTreeMap<(u64, u64), Answer> = BTreeMap::new();
+    for event in events(world, id) {
+        if event["event"] == "tool_finished" {
+            let result = &event["result"];
+            let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let place = word(&result["call"]);
+            let (turn, index) = place.split_once('-').unwrap();
+            found.insert(
+                (turn.parse().unwrap(), index.parse().unwrap()),
+                Answer {
+                    status: word(&result["status"]),
+                    text: word(&result["text"]),
+                    layer: word(&event["ruling"]["layer"]),
+                    sandbox: event["sandbox"].clone(),
+                },
+            );
+        }
+    }
+    found.into_values().collect()
+}
+
+/// The journal of a task.
+pub(super) fn events(world: &World, id: &str) -> Vec<Value> {
+    let out = world.ok(&["tasks", "events", id, "--json"]).out;
+    out.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// All files of a folder with what is in them, except these.
+pub(super) fn files_of(folder: &Path, except: &[PathBuf]) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if except.contains(&path) {
+            continue;
+        }
+        if path.is_symlink() {
+            let target = std::fs::read_link(&path).unwrap();
+            files.insert(path, target.into_os_string().into_encoded_bytes());
+        } else if path.is_dir() {
+            files.insert(path.clone(), Vec::new());
+            files.extend(files_of(&path, except));
+        } else if path.is_file() {
+            let content = std::fs::read(&path).unwrap();
+            files.insert(path, content);
+        }
+    }
+    files
+}
+
+/// A process of the same user that has nothing to do with the run.
+struct Neighbour(Child);
+
+impl Neighbour {
+    fn start() -> Self {
+        let sleep = Command::new("sleep")
+            .arg("1000")
+            .stdin(Stdio::null())
+            .spawn();
+        Self(sleep.unwrap())
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Neighbour {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Listeners on this machine, which nobody may reach. The kernel keeps whoever called.
+struct Ears {
+    tcp: TcpListener,
+    udp: UdpSocket,
+    unix: UnixListener,
+    heard: Cell<usize>,
+}
+
+impl Ears {
+    fn open(socket: &Path) -> Self {
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let unix = UnixListener::bind(socket).unwrap();
+        tcp.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        unix.set_nonblocking(true).unwrap();
+        Self {
+            tcp,
+            udp,
+            unix,
+            heard: Cell::new(0),
+        }
+    }
+
+    /// How often somebody was heard so far.
+    fn heard(&self) -> usize {
+        let called = || {
+            self.tcp.accept().is_ok()
+                || self.unix.accept().is_ok()
+                || self.udp.recv(&mut [0; 16]).is_ok()
+        };
+        while called() {
+            self.heard.set(self.heard.get() + 1);
+        }
+        self.heard.get()
+    }
+}

@@ -1,0 +1,93 @@
+//! A task in a worktree of its own, and what becomes of its changes.
+
+use std::process::Command;
+
+use crate::world::World;
+
+const ONE_CHANGE: &str = r#"
+  - when: { turn: 1 }
+    calls: [{ tool: write_file, args: { path: made.txt, content: "one\n" } }]
+  - when: { turn: 2 }
+    say: done
+"#;
+
+fn git(world: &World, arguments: &[&str]) {
+    let done = Command::new("git")
+        .args(["-c", "user.name=a", "-c", "user.email=a@example.com"])
+        .args(arguments)
+        .current_dir(world.workspace())
+        .env("HOME", world.folder())
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{arguments:?}: {done:?}");
+}
+
+/// A world whose task has made a file in its worktree.
+fn changed() -> (World, String) {
+    let world = World::new();
+    git(&world, &["init", "-q"]);
+    world.write("first.txt", "first\n");
+    git(&world, &["add", "-A"]);
+    git(&world, &["commit", "-q", "-m", "first"]);
+    let model = world.scenario(ONE_CHANGE);
+    world.ok(&[
+        "run",
+        "Make it",
+        "--yes",
+        "--isolation",
+        "worktree",
+        "--model",
+        &model,
+    ]);
+    let id = world.task("Make it")["task_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(!world.workspace().join("made.txt").exists());
+    (world, id)
+}
+
+#[test]
+fn changes_are_shown_and_applied() {
+    let (world, id) = changed();
+    let diff = world.ok(&["tasks", "diff", &id]).out;
+    assert!(
+        diff.contains("+++ b/made.txt") && diff.contains("\n+one"),
+        "{diff}"
+    );
+    let shown = world.json(&["tasks", "show", &id, "--json"]);
+    assert_eq!(shown["isolation"], "worktree");
+    assert_eq!(shown["changes"]["files"], 1);
+    let page = world.ok(&["tasks", "show", &id]).out;
+    assert!(page.contains("1 file, +1 -0"), "{page}");
+    let applied = world.json(&["tasks", "apply", &id, "--json"]);
+    assert_eq!(applied["files"][0], "made.txt");
+    let made = std::fs::read_to_string(world.workspace().join("made.txt")).unwrap();
+    assert_eq!(made, "one\n");
+}
+
+#[test]
+fn changes_are_thrown_away() {
+    let (world, id) = changed();
+    world.ok(&["tasks", "discard", &id]);
+    assert!(!world.workspace().join("made.txt").exists());
+    let late = world.sortie(&["tasks", "apply", &id]);
+    assert_ne!(late.code, Some(0), "{late:#?}");
+}
+
+#[test]
+fn a_task_without_a_worktree_has_no_changes() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    world.ok(&["run", "x", "--model", &model]);
+    let task = world.task("x");
+    let id = task["task_id"].as_str().unwrap();
+    let said = world.sortie(&["tasks", "diff", id]);
+    assert_eq!(said.code, Some(6));
+    assert_eq!(
+        said.err,
+        format!(
+            "error: Task {id} has no worktree of its own: it worked in the workspace itself.\n"
+        )
+    );
+}

@@ -1,0 +1,69 @@
+//! The model an agent file names.
+
+use sortie_core::ModelChoice;
+
+use super::Known;
+use crate::Severity;
+use crate::fields::Fields;
+
+/// Words for the parent's model.
+const INHERIT: [&str; 3] = ["inherit", "default", "parent"];
+/// Words for a small and quick model.
+const SMALL: [&str; 4] = ["small", "fast", "haiku", "flash"];
+/// Words for sizes of a vendor's models that have no meaning at another vendor.
+const SIZES: [&str; 5] = ["sonnet", "opus", "fable", "pro", "auto"];
+/// What stands before files that play a model.
+const PLAYED: [&str; 2] = ["script:", "replay:"];
+const MAX_MODEL_CHARS: usize = 200;
+
+/// Takes the model. An untrusted file gets none that the operator has not configured.
+pub(super) fn choice(fields: &mut Fields, known: &Known<'_>, trusted: bool) -> ModelChoice {
+    let Some(name) = fields.text(&["model"]).filter(|name| !name.is_empty()) else {
+        return ModelChoice::Inherit;
+    };
+    let lower = name.to_lowercase();
+    if INHERIT.contains(&lower.as_str()) {
+        return ModelChoice::Inherit;
+    }
+    if SMALL.contains(&lower.as_str()) {
+        return ModelChoice::Small;
+    }
+    if lower == "plan" {
+        return ModelChoice::Plan;
+    }
+    let mut replaced = |why: &str| {
+        let shown = crate::fields::shown(&name.as_str().into());
+        let text = format!("the model {shown} {why}; the parent's model is used");
+        fields.problem(Severity::Warning, "model", text);
+        ModelChoice::Inherit
+    };
+    if name.chars().count() > MAX_MODEL_CHARS || name.chars().any(char::is_whitespace) {
+        return replaced("is no name of a model");
+    }
+    if let Some(found) = configured(&name, known) {
+        return ModelChoice::Named(found);
+    }
+    if SIZES.contains(&lower.as_str()) {
+        return replaced("is one vendor's word for a size");
+    }
+    if !trusted {
+        return replaced("is not configured, and the folder is not trusted");
+    }
+    let shown = crate::fields::shown(&name.as_str().into());
+    let text = format!("the model {shown} is not configured; runs will say so");
+    fields.problem(Severity::Warning, "model", text);
+    ModelChoice::Named(name)
+}
+
+/// The model as it is configured; qwen writes `vendor:model`. What plays a model is never that.
+fn configured(name: &str, known: &Known<'_>) -> Option<String> {
+    let lower = name.to_lowercase();
+    if PLAYED.iter().any(|prefix| lower.starts_with(prefix)) {
+        return None;
+    }
+    if (known.is_model)(name) {
+        return Some(name.to_owned());
+    }
+    let slashed = name.replacen(':', "/", 1);
+    (!name.contains('/') && slashed != name && (known.is_model)(&slashed)).then_some(slashed)
+}

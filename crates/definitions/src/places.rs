@@ -1,0 +1,162 @@
+//! Where agent and skill files are looked for.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folders of a project or of a home directory that may hold definitions, the nearest first.
+const FAMILIES: [&str; 3] = [".sortie", ".claude", ".agents"];
+const AGENTS: &str = "agents";
+const SKILLS: &str = "skills";
+/// What a repository's root has: a folder, or a file in a work tree.
+const REPOSITORY_MARK: &str = ".git";
+/// How far up a repository's root is looked for.
+const MAX_ANCESTORS: usize = 64;
+
+/// Whose a folder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The project's: whoever wrote the repository wrote it.
+    Project,
+    /// The user's own, under the home directory.
+    User,
+    /// One that the operator configured.
+    Extra,
+}
+
+/// A folder to look in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// What `path` is looked for beneath. Links in it are followed.
+    pub base: PathBuf,
+    /// The folder, relative to the base. Links in it may not lead out of the base, unless the
+    /// base is the user's own.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub scope: Scope,
+    /// Whether what it says may do more than narrow.
+    pub trusted: bool,
+}
+
+impl Place {
+    /// The whole path, to be shown.
+    pub fn shown(&self) -> PathBuf {
+        self.base.join(&self.path)
+    }
+
+    /// Opens it, if it is there.
+    pub(crate) fn open(&self) -> Result<crate::folder::Folder, crate::folder::FolderError> {
+        use crate::folder::Folder;
+        match self.scope {
+            Scope::Project => Folder::open(&self.base)?.folder(&self.path),
+            // People link their own folders to where they keep them.
+            Scope::User | Scope::Extra => Folder::open(&self.shown()),
+        }
+    }
+}
+
+/// What decides where is looked.
+#[derive(Clone, Copy)]
+pub struct Where<'a> {
+    /// The folder of the session.
+    pub workspace: &'a Path,
+    /// The user's home directory.
+    pub home: Option<&'a Path>,
+    /// Whether the user trusts a folder of the project.
+    pub is_trusted: &'a dyn Fn(&Path) -> bool,
+}
+
+impl std::fmt::Debug for Where<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Where")
+            .field("workspace", &self.workspace)
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The folders with agent files, the one that counts most first.
+pub fn agent_places(from: &Where<'_>) -> Vec<Place> {
+    places(from, AGENTS)
+}
+
+/// The folders with skills, the one that counts most first. Relative `extra` folders are the
+/// workspace's.
+pub fn skill_places(from: &Where<'_>, extra: &[PathBuf]) -> Vec<Place> {
+    let mut places = places(from, SKILLS);
+    places.extend(extra.iter().map(|folder| Place {
+        base: from.workspace.join(folder),
+        path: PathBuf::new(),
+        scope: Scope::Extra,
+        trusted: true,
+    }));
+    places
+}
+
+/// Folders of skills that a run asked for: beneath its workspace, and nowhere else.
+pub fn workspace_skill_places(workspace: &Path, folders: &[String]) -> Vec<Place> {
+    let place = |folder: &String| Place {
+        base: workspace.to_owned(),
+        path: PathBuf::from(folder),
+        scope: Scope::Project,
+        trusted: false,
+    };
+    folders.iter().map(place).collect()
+}
+
+fn places(from: &Where<'_>, kind: &str) -> Vec<Place> {
+    let home = from.home.map(real);
+    let project = project_folders(from.workspace);
+    let mut places = Vec::new();
+    for folder in &project {
+        // The home directory may be a repository, and its folders are the user's all the same.
+        if Some(folder) == home.as_ref() {
+            continue;
+        }
+        // A link may lead to anywhere in the repository.
+        let root = project.last().unwrap_or(folder);
+        let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
+        let trusted = (from.is_trusted)(folder);
+        places.extend(FAMILIES.map(|family| Place {
+            base: root.clone(),
+            path: below.join(family).join(kind),
+            scope: Scope::Project,
+            trusted,
+        }));
+    }
+    if let Some(home) = home {
+        places.extend(FAMILIES.map(|family| Place {
+            base: home.clone(),
+            path: Path::new(family).join(kind),
+            scope: Scope::User,
+            trusted: true,
+        }));
+    }
+    places
+}
+
+/// The workspace and what is above it, up to the repository's root; outside a repository only the
+/// workspace.
+fn project_folders(workspace: &Path) -> Vec<PathBuf> {
+    let start = real(workspace);
+    let mut folders = Vec::new();
+    for folder in start.ancestors().take(MAX_ANCESTORS) {
+        folders.push(folder.to_owned());
+        if is_repository(folder) {
+            return folders;
+        }
+    }
+    vec![start]
+}
+
+fn is_repository(folder: &Path) -> bool {
+    match fs::symlink_metadata(folder.join(REPOSITORY_MARK)) {
+        Ok(_) => true,
+        // What cannot be looked at may be one: then nothing above it counts.
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
+fn real(folder: &Path) -> PathBuf {
+    fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned())
+}

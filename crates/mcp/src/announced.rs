@@ -1,0 +1,282 @@
+//! What a server announces, made safe to show to a model: bounded in number and size, with schemas
+//! that are schemas, under names that cannot be taken for others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use sortie_core::ToolSpec;
+
+use crate::clean::{clean, clean_first};
+use crate::name::tool_name;
+use crate::{Fingerprint, ToolRules};
+
+/// The most tools of one server: each costs every model call some hundred tokens.
+const MAX_TOOLS: usize = 128;
+/// The longest name that a server may give a tool.
+const MAX_NAME_CHARS: usize = 128;
+/// The longest description that a model is shown.
+const MAX_DESCRIPTION_CHARS: usize = 2_000;
+/// The largest schema of one tool.
+const MAX_SCHEMA_BYTES: usize = 32 * 1024;
+/// The deepest schema of one tool.
+const MAX_SCHEMA_DEPTH: usize = 32;
+/// The most text of all tools of one server.
+const MAX_ALL_BYTES: usize = 512 * 1024;
+/// The most tools that are left out by name.
+const MAX_LEFT_OUT: usize = 64;
+
+/// A tool that may be offered.
+#[derive(Clone, Debug)]
+pub(crate) struct Announced {
+    /// Its server's name for it.
+    pub(crate) name: String,
+    /// What a model is told.
+    pub(crate) spec: ToolSpec,
+    /// What it was announced as.
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// A tool that is not offered, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Its server's name for it, cut to a bound.
+    pub tool: String,
+    /// The reason, as a sentence part: `its schema is too deep`.
+    pub reason: String,
+}
+
+/// What is left of an announcement.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    pub(crate) tools: Vec<Announced>,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+impl Listing {
+    /// Notes a tool that is not offered.
+    pub(crate) fn leave_out(&mut self, tool: &str, reason: impl Into<String>) {
+        if self.left_out.len() < MAX_LEFT_OUT {
+            self.left_out.push(LeftOut {
+                tool: clean_first(tool, MAX_NAME_CHARS),
+                reason: reason.into(),
+            });
+        }
+    }
+}
+
+/// Checks what a server announced.
+pub(crate) fn check(server: &str, rules: &ToolRules, tools: &[rmcp::model::Tool]) -> Listing {
+    let mut listing = Listing::default();
+    let mut names = BTreeSet::new();
+    let mut bytes = 0;
+    for tool in tools.iter().filter(|tool| rules.permits(&tool.name)) {
+        if !names.insert(tool.name.as_ref()) {
+            listing.leave_out(&tool.name, "it is announced twice; the first one counts");
+            continue;
+        }
+        match check_tool(server, tool, bytes, listing.tools.len()) {
+            Ok((announced, size)) => {
+                bytes += size;
+                listing.tools.push(announced);
+            }
+            Err(reason) => listing.leave_out(&tool.name, reason),
+        }
+    }
+    refuse_collisions(&mut listing);
+    listing
+}
+
+fn check_tool(
+    server: &str,
+    tool: &rmcp::model::Tool,
+    bytes: usize,
+    count: usize,
+) -> Result<(Announced, usize), String> {
+    if count >= MAX_TOOLS {
+        return Err(format!(
+            "a server may offer {MAX_TOOLS} tools at most: choose with `tools.allow`"
+        ));
+    }
+    if tool.name.is_empty() || tool.name.chars().count() > MAX_NAME_CHARS {
+        return Err(format!(
+            "its name must have 1 to {MAX_NAME_CHARS} characters"
+        ));
+    }
+    let parameters = check_schema(&tool.input_schema)?;
+    let description = clean_first(
+        tool.description.as_deref().unwrap_or_default(),
+        MAX_DESCRIPTION_CHARS,
+    );
+    let size = parameters.to_string().len() + description.len();
+    if bytes + size > MAX_ALL_BYTES {
+        return Err(
+            "the tools of its server are too large together: choose with `tools.allow`".to_owned(),
+        );
+    }
+    let announced = Announced {
+        name: tool.name.to_string(),
+        spec: ToolSpec {
+            name: tool_name(server, &tool.name),
+            description,
+            parameters,
+        },
+        fingerprint: Fingerprint::of(tool),
+    };
+    Ok((announced, size))
+}
+
+fn check_schema(schema: &serde_json::Map<String, Value>) -> Result<Value, String> {
+    let mut schema = Value::Object(schema.clone());
+    // Measured first: the checks behind walk the whole schema.
+    if is_deeper(&schema, MAX_SCHEMA_DEPTH) {
+        return Err(format!(
+            "its schema is deeper than {MAX_SCHEMA_DEPTH} levels"
+        ));
+    }
+    if schema.to_string().len() > MAX_SCHEMA_BYTES {
+        return Err(format!(
+            "its schema is larger than {MAX_SCHEMA_BYTES} bytes"
+        ));
+    }
+    match schema.get("type") {
+        None => schema["type"] = Value::from("object"),
+        Some(kind) if kind == "object" => {}
+        Some(_) => return Err("its schema does not describe an object".to_owned()),
+    }
+    // Compiling also finds references that lead outside: nothing is fetched for them.
+    if !jsonschema::meta::is_valid(&schema) || jsonschema::validator_for(&schema).is_err() {
+        return Err(
+            "its schema is not a JSON schema, or refers to something outside of it".to_owned(),
+        );
+    }
+    Ok(schema)
+}
+
+fn is_deeper(value: &Value, left: usize) -> bool {
+    let Some(left) = left.checked_sub(1) else {
+        return true;
+    };
+    match value {
+        Value::Array(items) => items.iter().any(|item| is_deeper(item, left)),
+        Value::Object(fields) => fields.values().any(|field| is_deeper(field, left)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+/// Two tools whose names differ only in characters that models cannot say: nobody can tell which one
+/// is meant, so neither is offered.
+fn refuse_collisions(listing: &mut Listing) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for tool in &listing.tools {
+        *counts.entry(tool.spec.name.clone()).or_default() += 1;
+    }
+    let (kept, refused): (Vec<_>, Vec<_>) = std::mem::take(&mut listing.tools)
+        .into_iter()
+        .partition(|tool| counts.get(&tool.spec.name) == Some(&1));
+    listing.tools = kept;
+    for tool in refused {
+        let reason = format!(
+            "another tool would be called {} as well",
+            clean(&tool.spec.name)
+        );
+        listing.leave_out(&tool.name, reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn listing(tools: Value) -> Listing {
+        let tools: Vec<rmcp::model::Tool> = serde_json::from_value(tools).unwrap();
+        check("srv", &ToolRules::default(), &tools)
+    }
+
+    /// The names that are offered, and those that are not with the reason.
+    fn check_listing(tools: Value, expected: &[&str]) {
+        let listing = listing(tools);
+        let offered = listing.tools.iter().map(|tool| tool.spec.name.clone());
+        let left_out = listing
+            .left_out
+            .iter()
+            .map(|left| format!("- {}: {}", left.tool, left.reason));
+        let seen: Vec<String> = offered.chain(left_out).collect();
+        assert_eq!(seen.len(), expected.len(), "{seen:?}");
+        for (seen, expected) in seen.iter().zip(expected) {
+            assert!(seen.starts_with(expected), "{seen}\nexpected {expected}");
+        }
+    }
+
+    fn nested(depth: usize) -> Value {
+        (0..depth).fold(json!({}), |inner, _| json!({ "not": inner }))
+    }
+
+    #[test]
+    fn names_and_schemas() {
+        check_listing(
+            json!([
+                { "name": "read_file", "inputSchema": { "type": "object" } },
+                { "name": "no type", "inputSchema": {} },
+                { "name": "text", "inputSchema": { "type": "string" } },
+                { "name": "wrong", "inputSchema": { "type": "object", "properties": 3 } },
+                { "name": "remote", "inputSchema": { "type": "object", "$ref": "http://127.0.0.1/x" } },
+                { "name": "deep", "inputSchema": nested(40) },
+                { "name": "large", "inputSchema": { "type": "object", "title": "x".repeat(40_000) } },
+                { "name": "n".repeat(200), "inputSchema": {} },
+                { "name": "", "inputSchema": {} },
+            ]),
+            &[
+                "mcp__srv__read_file",
+                "mcp__srv__no_type",
+                "- text: its schema does not describe an object",
+                "- wrong: its schema is not a JSON schema",
+                "- remote: its schema is not a JSON schema",
+                "- deep: its schema is deeper",
+                "- large: its schema is larger",
+                "- nnnn",
+                "- : its name must have",
+            ],
+        );
+    }
+
+    #[test]
+    fn doubles_and_collisions() {
+        check_listing(
+            json!([
+                { "name": "a", "description": "first", "inputSchema": {} },
+                { "name": "a", "description": "second", "inputSchema": {} },
+                { "name": "x y", "inputSchema": {} },
+                { "name": "x/y", "inputSchema": {} },
+            ]),
+            &[
+                "mcp__srv__a",
+                "- a: it is announced twice",
+                "- x y: another tool would be called mcp__srv__x_y",
+                "- x/y: another tool would be called mcp__srv__x_y",
+            ],
+        );
+    }
+
+    #[test]
+    fn bounds() {
+        let many: Vec<Value> = (0..10_000)
+            .map(|i| json!({ "name": format!("t{i}"), "inputSchema": {} }))
+            .collect();
+        let many = listing(Value::from(many));
+        assert_eq!(
+            (many.tools.len(), many.left_out.len()),
+            (MAX_TOOLS, MAX_LEFT_OUT)
+        );
+        let long =
+            listing(json!([{ "name": "a", "description": "語".repeat(5_000), "inputSchema": {} }]));
+        assert_eq!(
+            long.tools[0].spec.description.chars().count(),
+            MAX_DESCRIPTION_CHARS
+        );
+        let large: Vec<Value> = (0..100)
+            .map(|i| json!({ "name": format!("t{i}"), "inputSchema": { "title": "x".repeat(30_000) } }))
+            .collect();
+        assert_eq!(listing(Value::from(large)).tools.len(), 17);
+    }
+}

@@ -1,0 +1,297 @@
+//! Which tools were seen before, and as what: trust on first use, and no silent change afterwards.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Fingerprint;
+
+/// The file's name in the folder that the caller gives.
+const FILE_NAME: &str = "mcp-approved.json";
+/// The version of the file's shape.
+const VERSION: u32 = 1;
+/// The largest file that is read.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// The most tools of one server that are remembered: one that invents names must not fill the disk.
+const MAX_TOOLS_PER_SERVER: usize = 1_024;
+/// Only its owner reads and writes the file.
+const OWNER_ONLY: u32 = 0o600;
+/// The bits that let others change a file.
+const OTHERS_WRITE: u32 = 0o022;
+
+/// Whether a tool is the one that was approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approved {
+    /// It is.
+    Same,
+    /// It was never seen before.
+    New,
+    /// It was seen before, as something else.
+    Changed,
+}
+
+/// A tool as its server announces it: its name and its fingerprint.
+pub type Seen = (String, Fingerprint);
+
+/// Remembers which tools were approved.
+///
+/// Implementers guarantee that what was recorded is found again after a restart, that nothing in a
+/// workspace can change it, and that an error means "not approved".
+pub trait Approvals: Send + Sync + std::fmt::Debug {
+    /// Whether each of these tools is the one that was approved, in the same order.
+    fn approved(&self, server: &str, tools: &[Seen]) -> Result<Vec<Approved>, ApprovalError>;
+    /// Approves these tools as they are.
+    fn record(&self, server: &str, tools: &[Seen]) -> Result<(), ApprovalError>;
+}
+
+/// Why approvals could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    /// The file cannot be used.
+    #[error("using the approvals in {}", file.display())]
+    Unusable {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The file is not what this program wrote.
+    #[error("{} is damaged, too large or of another version: remove it to start afresh", file.display())]
+    Damaged {
+        /// Which.
+        file: PathBuf,
+    },
+    /// Others may change the file, so it approves nothing.
+    #[error("{} can be written by others: `chmod 600` it after looking into it", file.display())]
+    Writable {
+        /// Which.
+        file: PathBuf,
+    },
+    /// The server has announced too many different tools over time.
+    #[error(
+        "server {server} has announced more than {MAX_TOOLS_PER_SERVER} different tools over time"
+    )]
+    TooMany {
+        /// Which.
+        server: String,
+    },
+}
+
+/// Approvals in a file outside of every workspace.
+#[derive(Clone, Debug)]
+pub struct ApprovalFile {
+    file: PathBuf,
+}
+
+type Servers = BTreeMap<String, BTreeMap<String, Fingerprint>>;
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    servers: Servers,
+}
+
+impl ApprovalFile {
+    /// Approvals in `mcp-approved.json` of a folder; both need not exist yet.
+    pub fn in_folder(folder: &Path) -> Self {
+        Self {
+            file: folder.join(FILE_NAME),
+        }
+    }
+
+    fn read(&self) -> Result<Servers, ApprovalError> {
+        let damaged = || ApprovalError::Damaged {
+            file: self.file.clone(),
+        };
+        let metadata = match fs::metadata(&self.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Servers::new()),
+            metadata => metadata.map_err(|source| self.unusable(source))?,
+        };
+        if !metadata.is_file() || metadata.len() > MAX_FILE_BYTES {
+            return Err(damaged());
+        }
+        if metadata.permissions().mode() & OTHERS_WRITE != 0 {
+            return Err(ApprovalError::Writable {
+                file: self.file.clone(),
+            });
+        }
+        let bytes = fs::read(&self.file).map_err(|source| self.unusable(source))?;
+        let written: Written = serde_json::from_slice(&bytes).map_err(|_| damaged())?;
+        if written.version == VERSION {
+            Ok(written.servers)
+        } else {
+            Err(damaged())
+        }
+    }
+
+    fn write(&self, servers: Servers) -> Result<(), ApprovalError> {
+        let written = Written {
+            version: VERSION,
+            servers,
+        };
+        let replaced = serde_json::to_string_pretty(&written)
+            .map_err(io::Error::other)
+            .and_then(|text| replace(&self.file, &text));
+        replaced.map_err(|source| self.unusable(source))
+    }
+
+    /// Held while the file is changed, by one process at a time. Beside it, as the file is replaced.
+    fn lock(&self) -> Result<File, ApprovalError> {
+        let locked = || {
+            fs::create_dir_all(folder_of(&self.file))?;
+            let mut options = OpenOptions::new();
+            options
+                .create(true)
+                .write(true)
+                .truncate(false)
+                .mode(OWNER_ONLY);
+            let lock = options.open(self.file.with_extension("lock"))?;
+            lock.lock()?;
+            Ok(lock)
+        };
+        locked().map_err(|source| self.unusable(source))
+    }
+
+    fn unusable(&self, source: io::Error) -> ApprovalError {
+        ApprovalError::Unusable {
+            file: self.file.clone(),
+            source,
+        }
+    }
+}
+
+impl Approvals for ApprovalFile {
+    fn approved(&self, server: &str, tools: &[Seen]) -> Result<Vec<Approved>, ApprovalError> {
+        let servers = self.read()?;
+        let known = servers.get(server);
+        let judge = |(tool, fingerprint): &Seen| match known.and_then(|known| known.get(tool)) {
+            None => Approved::New,
+            Some(known) if known == fingerprint => Approved::Same,
+            Some(_) => Approved::Changed,
+        };
+        Ok(tools.iter().map(judge).collect())
+    }
+
+    fn record(&self, server: &str, tools: &[Seen]) -> Result<(), ApprovalError> {
+        let lock = self.lock()?;
+        let mut servers = self.read()?;
+        let known = servers.entry(server.to_owned()).or_default();
+        known.extend(tools.iter().cloned());
+        if known.len() > MAX_TOOLS_PER_SERVER {
+            return Err(ApprovalError::TooMany {
+                server: server.to_owned(),
+            });
+        }
+        self.write(servers)?;
+        drop(lock);
+        Ok(())
+    }
+}
+
+/// Replaces a file at once: readers see the old text or the new one.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let folder = folder_of(file);
+    // A temporary file is its owner's only.
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+    temporary.write_all(text.as_bytes())?;
+    temporary.as_file().sync_all()?;
+    temporary.persist(file)?;
+    File::open(folder)?.sync_all()
+}
+
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        Some(_) | None => Path::new("."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(tool: &str, description: &str) -> Seen {
+        let announced = serde_json::json!({
+            "name": tool, "description": description, "inputSchema": {}
+        });
+        (
+            tool.to_owned(),
+            Fingerprint::of(&serde_json::from_value(announced).unwrap()),
+        )
+    }
+
+    #[test]
+    fn remembers_over_restarts_and_notices_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("deep/state");
+        let tools = [seen("a", "x"), seen("b", "y")];
+        let open = || ApprovalFile::in_folder(&state);
+        assert_eq!(open().approved("s", &tools).unwrap(), [Approved::New; 2]);
+        open().record("s", &tools[..1]).unwrap();
+        assert_eq!(
+            open().approved("s", &tools).unwrap(),
+            [Approved::Same, Approved::New]
+        );
+        assert_eq!(
+            open().approved("s", &[seen("a", "z")]).unwrap(),
+            [Approved::Changed]
+        );
+        assert_eq!(
+            open().approved("other", &tools).unwrap(),
+            [Approved::New; 2]
+        );
+        open().record("s", &[seen("a", "z")]).unwrap();
+        assert_eq!(
+            open().approved("s", &[seen("a", "z")]).unwrap(),
+            [Approved::Same]
+        );
+        let mode = fs::metadata(state.join(FILE_NAME))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, OWNER_ONLY);
+    }
+
+    #[test]
+    fn fails_closed() {
+        let check = |text: &str, mode: u32, expected: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join(FILE_NAME);
+            fs::write(&file, text).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            let approvals = ApprovalFile::in_folder(folder.path());
+            let error = approvals.approved("s", &[seen("a", "x")]).unwrap_err();
+            assert!(error.to_string().contains(expected), "{error}");
+            assert!(approvals.record("s", &[seen("a", "x")]).is_err());
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+        };
+        check("{", 0o600, "damaged");
+        check(r#"{"version": 2, "servers": {}}"#, 0o600, "damaged");
+        check(
+            r#"{"version": 1, "servers": {}}"#,
+            0o666,
+            "written by others",
+        );
+    }
+
+    #[test]
+    fn a_server_cannot_fill_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let approvals = ApprovalFile::in_folder(folder.path());
+        let many: Vec<Seen> = (0..MAX_TOOLS_PER_SERVER)
+            .map(|i| seen(&i.to_string(), ""))
+            .collect();
+        approvals.record("s", &many).unwrap();
+        let error = approvals.record("s", &[seen("more", "")]).unwrap_err();
+        assert!(error.to_string().contains("more than 1024"), "{error}");
+        assert_eq!(
+            approvals.approved("s", &many[..1]).unwrap(),
+            [Approved::Same]
+        );
+    }
+}

@@ -1,0 +1,407 @@
+//! One live connection to a server: greeted, listed, called, ended.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientCapabilities, ClientConfig, ClientRequest,
+    ErrorCode, Implementation, JsonObject, ListToolsRequest, PaginatedRequestParams,
+    ProtocolVersion, ServerResult, Tool,
+};
+use rmcp::service::{
+    ClientInitializeError, NotificationContext, PeerRequestOptions, RunningService, ServiceError,
+};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::ExponentialBackoff;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClientTransport, StreamableHttpClientTransportConfig,
+};
+use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient, serve_client_with_lifecycle};
+use serde::Deserialize as _;
+use serde_json::Value;
+use sortie_net::Guard;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::http::GuardedClient;
+use crate::process::{Bounded, Launch, MAX_MESSAGE_BYTES, Process};
+use crate::resolved::{Resolved, Target};
+use crate::trouble::{Trouble, reason};
+
+/// The most pages of a list of tools.
+const MAX_PAGES: usize = 64;
+/// The most tools that are read at all; far fewer are offered.
+const MAX_LISTED: usize = 2_000;
+/// How long the protocol may take to say goodbye.
+const CLOSE_GRACE: Duration = Duration::from_secs(2);
+/// How often a broken event stream is opened again.
+const MAX_STREAM_RETRIES: usize = 5;
+/// The longest wait before that.
+const MAX_STREAM_DELAY: Duration = Duration::from_secs(30);
+
+/// A page of tools, and the mark of the next one.
+type Page = (Vec<Tool>, Option<String>);
+type Service = RunningService<RoleClient, Handler>;
+
+/// A live connection. Dropping it ends the server's whole process group.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    peer: Peer<RoleClient>,
+    service: Mutex<Option<Service>>,
+    process: Option<Process>,
+    /// How often the tools had to be listed: at first, and each time the server said they changed.
+    changes: Arc<AtomicU64>,
+    /// How many of those are dealt with.
+    listed: AtomicU64,
+    /// Whether the server sent a message that is too long.
+    exceeded: Arc<AtomicBool>,
+    /// Calls in a row that were not answered in time.
+    timeouts: AtomicU32,
+}
+
+/// Why a connection was not made.
+enum Refusal {
+    /// The server does not know this way to begin.
+    Lifecycle(Trouble),
+    /// No other way will help.
+    Final(Trouble),
+}
+
+impl Connection {
+    /// Starts or reaches a server and greets it.
+    pub(crate) async fn open(
+        resolved: &Resolved,
+        guard: Option<&Guard>,
+        deadline: Instant,
+    ) -> Result<Self, Trouble> {
+        let classic = ClientLifecycleMode::Initialize;
+        match Self::begin(resolved, guard, deadline, classic).await {
+            Ok(connection) => Ok(connection),
+            Err(Refusal::Final(trouble)) => Err(trouble),
+            // Servers of the newest protocol may know no `initialize` any more.
+            Err(Refusal::Lifecycle(first)) => {
+                let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+                let discover = ClientLifecycleMode::Discover { preferred_versions };
+                let second = Self::begin(resolved, guard, deadline, discover).await;
+                second.map_err(|_| first)
+            }
+        }
+    }
+
+    async fn begin(
+        resolved: &Resolved,
+        guard: Option<&Guard>,
+        deadline: Instant,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, Refusal> {
+        match &resolved.target {
+            Target::Stdio {
+                command,
+                args,
+                environment,
+                folder,
+            } => {
+                let launch = Launch {
+                    command,
+                    args,
+                    environment,
+                    folder,
+                };
+                Self::begin_stdio(resolved, launch, deadline, lifecycle).await
+            }
+            Target::Http { .. } => Self::begin_http(resolved, guard, deadline, lifecycle).await,
+        }
+    }
+
+    async fn begin_stdio(
+        resolved: &Resolved,
+        launch: Launch<'_>,
+        deadline: Instant,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, Refusal> {
+        let (process, output, input) = Process::start(launch).map_err(|error| {
+            let why = reason(&error, &resolved.redactor);
+            Refusal::Final(Trouble::new(format!(
+                "its program could not be started: {why}"
+            )))
+        })?;
+        let exceeded = Arc::new(AtomicBool::new(false));
+        let output = Bounded::new(output, Arc::clone(&exceeded));
+        // The bound above comes first; this one would drop a message and leave its caller waiting.
+        let transport =
+            AsyncRwTransport::new(output, input).with_max_line_length(2 * MAX_MESSAGE_BYTES);
+        let handler = Handler::default();
+        let changes = Arc::clone(&handler.changes);
+        let greeting = serve_client_with_lifecycle(handler, transport, lifecycle);
+        match timeout_at(deadline, greeting).await {
+            Ok(Ok(service)) => Ok(Self::new(service, Some(process), changes, exceeded)),
+            Ok(Err(error)) => Err(failed_program(resolved, &process, error).await),
+            Err(_) => {
+                process.kill();
+                let trouble = Trouble::new("it did not answer the greeting in time");
+                let words = process.last_words().await;
+                Err(Refusal::Final(
+                    trouble.with_words(&words, &resolved.redactor),
+                ))
+            }
+        }
+    }
+
+    async fn begin_http(
+        resolved: &Resolved,
+        guard: Option<&Guard>,
+        deadline: Instant,
+        lifecycle: ClientLifecycleMode,
+    ) -> Result<Self, Refusal> {
+        let (Target::Http { url, headers }, Some(guard)) = (&resolved.target, guard) else {
+            let trouble =
+                Trouble::new("it is on the network, and the network is switched off here");
+            return Err(Refusal::Final(trouble));
+        };
+        let mut retries = ExponentialBackoff::default();
+        retries.max_times = Some(MAX_STREAM_RETRIES);
+        retries.max_delay = Some(MAX_STREAM_DELAY);
+        let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
+            .custom_headers(headers.clone())
+            .max_sse_event_size(MAX_MESSAGE_BYTES);
+        config.retry_config = Arc::new(retries);
+        let client = GuardedClient::new(guard.clone());
+        let transport = StreamableHttpClientTransport::with_client(client, config);
+        let handler = Handler::default();
+        let changes = Arc::clone(&handler.changes);
+        let greeting = serve_client_with_lifecycle(handler, transport, lifecycle);
+        match timeout_at(deadline, greeting).await {
+            Ok(Ok(service)) => Ok(Self::new(service, None, changes, Arc::default())),
+            Ok(Err(error)) => Err(refusal(
+                &error,
+                Trouble::new(reason(&error, &resolved.redactor)),
+            )),
+            Err(_) => Err(Refusal::Final(Trouble::new(
+                "it did not answer the greeting in time",
+            ))),
+        }
+    }
+
+    fn new(
+        service: Service,
+        process: Option<Process>,
+        changes: Arc<AtomicU64>,
+        exceeded: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            peer: service.peer().clone(),
+            service: Mutex::new(Some(service)),
+            process,
+            changes,
+            listed: AtomicU64::new(0),
+            exceeded,
+            timeouts: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether the server can still be spoken to.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.peer.is_transport_closed()
+    }
+
+    /// Whether the server is a program of ours.
+    pub(crate) fn is_program(&self) -> bool {
+        self.process.is_some()
+    }
+
+    /// Whether the server has said that its tools changed since they were listed.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.changes() != self.listed.load(Ordering::Acquire)
+    }
+
+    /// Makes the tools be listed again.
+    pub(crate) fn set_stale(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The number of changes so far, to be read before a listing.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
+    /// Notes that a listing is done which was begun after so many changes. Later ones are still to
+    /// be dealt with, and so are all of them if the listing was given up half-way.
+    pub(crate) fn set_listed(&self, changes: u64) {
+        self.listed.store(changes, Ordering::Release);
+    }
+
+    /// Lists the tools: a bounded number of pages and tools.
+    pub(crate) async fn list(&self) -> Result<Vec<Tool>, ServiceError> {
+        let mut tools = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MAX_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let Some(page) = self.list_page(params).await? else {
+                break;
+            };
+            tools.extend(page.0);
+            cursor = page.1;
+            if cursor.is_none() || tools.len() >= MAX_LISTED {
+                break;
+            }
+        }
+        tools.truncate(MAX_LISTED);
+        Ok(tools)
+    }
+
+    /// One page and the mark of the next one; `None` from a server without tools. Asked for by hand,
+    /// because the SDK's own method answers from a cache for as long as the server likes.
+    async fn list_page(
+        &self,
+        params: PaginatedRequestParams,
+    ) -> Result<Option<Page>, ServiceError> {
+        let request = ListToolsRequest {
+            method: Default::default(),
+            params: Some(params),
+            extensions: Default::default(),
+        };
+        let request = ClientRequest::ListToolsRequest(request);
+        let options = PeerRequestOptions::no_options();
+        let answer = self.peer.send_request_with_option(request, options).await?;
+        match answer.await_response().await {
+            Ok(ServerResult::ListToolsResult(page)) => Ok(Some((page.tools, page.next_cursor))),
+            Ok(ServerResult::CustomResult(page)) => page_of(&page.0).map(Some),
+            Ok(_) => Err(ServiceError::UnexpectedResponse),
+            Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Calls a tool. Dropping the future tells the server that nobody waits any more.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: JsonObject,
+    ) -> Result<CallToolResponse, ServiceError> {
+        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let response = self.peer.call_tool_once(params).await;
+        if response.is_ok() {
+            self.timeouts.store(0, Ordering::Relaxed);
+        }
+        response
+    }
+
+    /// Notes a call that was not answered in time; returns how many there were in a row.
+    pub(crate) fn timed_out(&self) -> u32 {
+        self.timeouts.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether the server sent a message that is too long; nothing more is read from it.
+    pub(crate) fn sent_too_much(&self) -> bool {
+        self.exceeded.load(Ordering::Acquire)
+    }
+
+    /// Kills the server's process group at once.
+    pub(crate) fn kill(&self) {
+        if let Some(process) = &self.process {
+            process.kill();
+        }
+    }
+
+    /// Says goodbye, and ends the server if it is a program.
+    pub(crate) async fn close(&self) {
+        let service = self
+            .service
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(mut service) = service {
+            let closed = timeout(2 * CLOSE_GRACE, service.close_with_timeout(CLOSE_GRACE)).await;
+            if !matches!(closed, Ok(Ok(Some(_)))) {
+                tracing::debug!("an MCP connection was cut off as it did not close in time");
+            }
+        }
+        if let Some(process) = &self.process {
+            process.end().await;
+        }
+    }
+
+    /// Ends a program that stopped answering; returns how it ended and what it last wrote.
+    pub(crate) async fn post_mortem(&self) -> (Option<String>, String) {
+        let Some(process) = &self.process else {
+            return (None, String::new());
+        };
+        if self.sent_too_much() {
+            process.kill();
+        }
+        process.end().await;
+        (process.ending(), process.last_words().await)
+    }
+}
+
+/// A page in which something is not as the protocol wants it: whatever can be read is taken.
+fn page_of(page: &Value) -> Result<Page, ServiceError> {
+    let tools = page["tools"]
+        .as_array()
+        .ok_or(ServiceError::UnexpectedResponse)?
+        .iter();
+    let tools = tools
+        .take(MAX_LISTED)
+        .filter_map(|tool| Tool::deserialize(tool).ok());
+    Ok((
+        tools.collect(),
+        page["nextCursor"].as_str().map(str::to_owned),
+    ))
+}
+
+/// A program that did not get through the greeting.
+async fn failed_program(
+    resolved: &Resolved,
+    process: &Process,
+    error: ClientInitializeError,
+) -> Refusal {
+    process.end().await;
+    let why = match (&error, process.ending()) {
+        (ClientInitializeError::ConnectionClosed(_), Some(ending)) => {
+            format!("its program ended before the greeting ({ending})")
+        }
+        _ => reason(&error, &resolved.redactor),
+    };
+    let words = process.last_words().await;
+    refusal(
+        &error,
+        Trouble::new(why).with_words(&words, &resolved.redactor),
+    )
+}
+
+fn refusal(error: &ClientInitializeError, trouble: Trouble) -> Refusal {
+    if matches!(error, ClientInitializeError::JsonRpcError(_)) {
+        Refusal::Lifecycle(trouble)
+    } else {
+        Refusal::Final(trouble)
+    }
+}
+
+/// What a server may ask of us: nothing. The SDK's defaults refuse sampling, decline questions and
+/// name no roots; only word of changed tools is heard.
+#[derive(Clone, Debug)]
+struct Handler {
+    changes: Arc<AtomicU64>,
+}
+
+impl Default for Handler {
+    fn default() -> Self {
+        Self {
+            changes: Arc::new(AtomicU64::new(1)),
+        }
+    }
+}
+
+impl ClientHandler for Handler {
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let sortie = Implementation::new("sortie", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), sortie)
+            .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
+    }
+}

@@ -1,0 +1,115 @@
+//! What was approved: a hash over everything a tool's announcement can talk a model into.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use sortie_core::hex;
+
+/// The SHA-256 of a tool's announcement: name, title, description, input schema and hints.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The fingerprint of what a server announced.
+    pub(crate) fn of(tool: &rmcp::model::Tool) -> Self {
+        let annotations = serde_json::to_value(&tool.annotations).unwrap_or(Value::Null);
+        let announced = json!({
+            "name": tool.name,
+            "title": tool.title,
+            "description": tool.description,
+            "inputSchema": *tool.input_schema,
+            "annotations": annotations,
+        });
+        let mut text = String::new();
+        write_canonical(&announced, &mut text);
+        Self(hex(&Sha256::digest(text.as_bytes())))
+    }
+
+    /// The fingerprint as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Writes JSON with sorted keys and no spaces, whatever the order in which it came.
+fn write_canonical(value: &Value, text: &mut String) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.push_str(&value.to_string());
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { "," });
+                write_canonical(item, text);
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_by_key(|(name, _)| *name);
+            text.push('{');
+            for (index, (name, field)) in fields.into_iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { "," });
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write_canonical(field, text);
+            }
+            text.push('}');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fingerprint(tool: &str) -> Fingerprint {
+        Fingerprint::of(&serde_json::from_str(tool).unwrap())
+    }
+
+    #[test]
+    fn tells_apart_what_a_model_would_read() {
+        let known = fingerprint(
+            r#"{"name": "a", "description": "b", "inputSchema": {"x": 1, "y": {"p": [1], "q": 2}}}"#,
+        );
+        for (tool, same) in [
+            (
+                r#"{"inputSchema": {"y": {"q": 2, "p": [1]}, "x": 1}, "description": "b", "name": "a"}"#,
+                true,
+            ),
+            (
+                r#"{"name": "a", "description": "b", "inputSchema": {"x": 1, "y": {"p": [1], "q": 2}}, "_meta": {"n": 1}}"#,
+                true,
+            ),
+            (
+                r#"{"name": "a", "description": "c", "inputSchema": {"x": 1, "y": {"p": [1], "q": 2}}}"#,
+                false,
+            ),
+            (
+                r#"{"name": "a", "description": "b", "inputSchema": {"x": 1, "y": {"p": [2], "q": 2}}}"#,
+                false,
+            ),
+            (
+                r#"{"name": "a", "title": "t", "description": "b", "inputSchema": {"x": 1, "y": {"p": [1], "q": 2}}}"#,
+                false,
+            ),
+            (
+                r#"{"name": "a", "description": "b", "inputSchema": {"x": 1, "y": {"p": [1], "q": 2}}, "annotations": {"readOnlyHint": true}}"#,
+                false,
+            ),
+        ] {
+            assert_eq!(fingerprint(tool) == known, same, "{tool}");
+        }
+        assert_eq!(known.as_str().len(), 64);
+    }
+}

@@ -1,0 +1,77 @@
+//! What a server offers, compared with what was approved.
+
+use std::sync::Arc;
+
+use crate::announced::{Announced, LeftOut, Listing};
+use crate::approval::{Approved, Seen};
+use crate::{ApprovalError, Approvals, ToolChange};
+
+/// What a server offers, as judged by the approvals.
+#[derive(Debug, Default)]
+pub(crate) struct Offers {
+    pub(crate) tools: Vec<Announced>,
+    pub(crate) left_out: Vec<LeftOut>,
+    /// Tools that are withdrawn until somebody approves them again.
+    pub(crate) changes: Vec<ToolChange>,
+}
+
+/// Compares a listing with what was approved, and approves what is seen for the first time.
+pub(crate) async fn judge(
+    server: &str,
+    mut listing: Listing,
+    approvals: Arc<dyn Approvals>,
+) -> Offers {
+    let name = server.to_owned();
+    let seen: Vec<Seen> = listing.tools.iter().map(seen).collect();
+    // Files are read and locked.
+    let judged = tokio::task::spawn_blocking(move || compare(&name, seen, &*approvals));
+    let problem = match judged.await {
+        Ok(Ok(judged)) => return split(server, listing, &judged),
+        Ok(Err(error)) => error.to_string(),
+        Err(error) => error.to_string(),
+    };
+    // Not known to be approved is not approved.
+    for tool in std::mem::take(&mut listing.tools) {
+        let reason = format!("it cannot be compared with what was approved: {problem}");
+        listing.leave_out(&tool.name, reason);
+    }
+    split(server, listing, &[])
+}
+
+fn compare(
+    server: &str,
+    seen: Vec<Seen>,
+    approvals: &dyn Approvals,
+) -> Result<Vec<Approved>, ApprovalError> {
+    let judged = approvals.approved(server, &seen)?;
+    let new = seen.into_iter().zip(&judged);
+    let new = new.filter(|(_, approved)| **approved == Approved::New);
+    let new: Vec<Seen> = new.map(|(seen, _)| seen).collect();
+    if !new.is_empty() {
+        approvals.record(server, &new)?;
+    }
+    Ok(judged)
+}
+
+fn split(server: &str, listing: Listing, judged: &[Approved]) -> Offers {
+    let mut offers = Offers {
+        left_out: listing.left_out,
+        ..Offers::default()
+    };
+    for (tool, approved) in listing.tools.into_iter().zip(judged) {
+        match approved {
+            Approved::Same | Approved::New => offers.tools.push(tool),
+            Approved::Changed => offers.changes.push(ToolChange {
+                server: server.to_owned(),
+                tool: tool.name,
+                description: tool.spec.description,
+                fingerprint: tool.fingerprint,
+            }),
+        }
+    }
+    offers
+}
+
+fn seen(tool: &Announced) -> Seen {
+    (tool.name.clone(), tool.fingerprint.clone())
+}

@@ -1,0 +1,193 @@
+//! The one pool of servers that all runs share.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt as _};
+use sortie_core::{Tool, ToolSpec};
+use sortie_net::Guard;
+
+use crate::approval::Seen;
+use crate::judge::Offers;
+use crate::server::Server;
+use crate::tool::McpTool;
+use crate::{ApprovalError, Approvals, Fingerprint, LeftOut, ServerConfig};
+
+/// How many servers are started at the same time.
+const MAX_STARTS_AT_ONCE: usize = 4;
+
+/// What all servers of a pool have in common.
+pub struct PoolSettings {
+    /// What `${VAR}` in settings stands for.
+    pub variables: BTreeMap<String, String>,
+    /// The allow-listed variables that every program gets (`PATH`, `HOME`, …); nothing else is passed on.
+    pub environment: BTreeMap<String, String>,
+    /// Where programs run.
+    pub workspace: PathBuf,
+    /// The network guard, with what the operator allows for these servers; `None` switches servers on
+    /// the network off.
+    pub guard: Option<Guard>,
+    /// Which tools were approved.
+    pub approvals: Arc<dyn Approvals>,
+}
+
+impl fmt::Debug for PoolSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Variables have secrets in them.
+        f.debug_struct("PoolSettings")
+            .field("variables", &self.variables.len())
+            .field("environment", &self.environment.len())
+            .field("workspace", &self.workspace)
+            .field("approvals", &self.approvals)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A tool that is not what was approved under its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolChange {
+    /// The server.
+    pub server: String,
+    /// The server's name for the tool.
+    pub tool: String,
+    /// What it says of itself now.
+    pub description: String,
+    /// What it is now.
+    pub fingerprint: Fingerprint,
+}
+
+/// What is known about a server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerReport {
+    /// Its name.
+    pub server: String,
+    /// Whether it can be used.
+    pub state: ServerState,
+    /// The tools it offers.
+    pub tools: Vec<ToolSpec>,
+    /// Tools that are not offered, and why.
+    pub left_out: Vec<LeftOut>,
+    /// Tools that are withdrawn until they are approved again.
+    pub changes: Vec<ToolChange>,
+}
+
+/// Whether a server can be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    /// The operator switched it off.
+    Disabled,
+    /// It answers.
+    Ready,
+    /// It does not; the sentence says why.
+    Unavailable(String),
+}
+
+/// The one pool of servers that all runs share. Dropping it ends every server.
+#[derive(Debug)]
+pub struct Pool {
+    servers: Vec<Arc<Server>>,
+    settings: Arc<PoolSettings>,
+}
+
+impl Pool {
+    /// A pool of these servers, none of them started yet. Of two with one name the later counts.
+    pub fn new(configs: Vec<(String, ServerConfig)>, settings: PoolSettings) -> Self {
+        let settings = Arc::new(settings);
+        let configs: BTreeMap<String, ServerConfig> = configs.into_iter().collect();
+        let servers = configs.into_iter();
+        let servers = servers
+            .map(|(name, config)| Arc::new(Server::new(name, config, Arc::clone(&settings))));
+        Self {
+            servers: servers.collect(),
+            settings,
+        }
+    }
+
+    /// Starts the servers that are not running, and says what each offers.
+    pub async fn list_tools(&self) -> Vec<ServerReport> {
+        let reports = self.servers.iter().map(report);
+        stream::iter(reports)
+            .buffered(MAX_STARTS_AT_ONCE)
+            .collect()
+            .await
+    }
+
+    /// Makes the next [`Pool::list_tools`] ask every running server again.
+    pub fn look_again(&self) {
+        self.servers.iter().for_each(|server| server.look_again());
+    }
+
+    /// The tools of all servers as they were last listed. Filtered views for children are a matter of
+    /// policy, by name; the servers behind are shared.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for server in &self.servers {
+            let offers = server.offers().unwrap_or_default();
+            for announced in &offers.tools {
+                tools.push(Arc::new(McpTool::new(Arc::clone(server), announced)));
+            }
+        }
+        tools
+    }
+
+    /// Approves changed tools exactly as they were reported: one that changes once more in between
+    /// stays withdrawn.
+    pub async fn approve(&self, changes: &[ToolChange]) -> Result<(), ApprovalError> {
+        let mut by_server: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
+        for change in changes {
+            let seen = (change.tool.clone(), change.fingerprint.clone());
+            by_server
+                .entry(change.server.clone())
+                .or_default()
+                .push(seen);
+        }
+        for (server, seen) in &by_server {
+            // A small file, changed at an operator's word: short enough to wait for.
+            self.settings.approvals.record(server, seen)?;
+        }
+        let named = |server: &&Arc<Server>| by_server.contains_key(&server.name);
+        self.servers
+            .iter()
+            .filter(named)
+            .for_each(|server| server.look_again());
+        Ok(())
+    }
+
+    /// Says goodbye to all servers and ends their programs; none is started again.
+    pub async fn shut_down(&self) {
+        futures::future::join_all(self.servers.iter().map(|server| server.shut_down())).await;
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // Tools may outlive the pool; the programs behind them must not.
+        self.servers.iter().for_each(|server| server.kill());
+    }
+}
+
+async fn report(server: &Arc<Server>) -> ServerReport {
+    let state = if server.config.disabled {
+        ServerState::Disabled
+    } else {
+        match server.ready().await {
+            Ok(_) => ServerState::Ready,
+            Err(trouble) => ServerState::Unavailable(trouble.summary()),
+        }
+    };
+    let offers = server.offers().unwrap_or_default();
+    let Offers {
+        tools,
+        left_out,
+        changes,
+    } = offers.as_ref();
+    ServerReport {
+        server: server.name.clone(),
+        state,
+        tools: tools.iter().map(|tool| tool.spec.clone()).collect(),
+        left_out: left_out.clone(),
+        changes: changes.clone(),
+    }
+}

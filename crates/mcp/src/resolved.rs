@@ -1,0 +1,142 @@
+//! A server's settings with their variables filled in: what is really started or connected to.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use reqwest::header::{HeaderName, HeaderValue};
+
+use crate::config::{Address, Endpoint, Program};
+use crate::expand::expand;
+use crate::secret::{Redactor, Secret};
+
+/// Headers that belong to HTTP or to the protocol.
+const RESERVED_HEADERS: [&str; 9] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+
+/// How a server is really reached. Not printable: it is full of secrets.
+pub(crate) struct Resolved {
+    pub(crate) target: Target,
+    /// Knows every secret above.
+    pub(crate) redactor: Redactor,
+}
+
+/// What is really started or connected to.
+pub(crate) enum Target {
+    Stdio {
+        command: String,
+        args: Vec<String>,
+        environment: BTreeMap<String, String>,
+        folder: PathBuf,
+    },
+    Http {
+        url: String,
+        headers: HashMap<HeaderName, HeaderValue>,
+    },
+}
+
+/// What variables are filled in from, and where programs run.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) variables: &'a BTreeMap<String, String>,
+    pub(crate) environment: &'a BTreeMap<String, String>,
+    pub(crate) workspace: &'a Path,
+}
+
+impl Resolved {
+    /// Fills in the variables; the sentence names what is missing, never a value.
+    pub(crate) fn new(endpoint: &Endpoint, around: Surroundings<'_>) -> Result<Self, String> {
+        let mut filler = Filler {
+            variables: around.variables,
+            used: Vec::new(),
+        };
+        let target = match endpoint {
+            Endpoint::Stdio(program) => stdio(program, around, &mut filler)?,
+            Endpoint::Http(address) => http(address, &mut filler)?,
+        };
+        let redactor = Redactor::new(filler.used.iter().map(String::as_str));
+        Ok(Self { target, redactor })
+    }
+}
+
+fn stdio(
+    program: &Program,
+    around: Surroundings<'_>,
+    filler: &mut Filler<'_>,
+) -> Result<Target, String> {
+    let args = program.args.iter().enumerate();
+    let args = args.map(|(index, arg)| filler.fill(&format!("args[{index}]"), arg));
+    let args = args.collect::<Result<_, _>>()?;
+    let mut environment = around.environment.clone();
+    for (name, value) in &program.env {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err("`env` has a name that no variable can have".to_owned());
+        }
+        environment.insert(
+            name.clone(),
+            filler.fill_secret(&format!("env.{name}"), value)?,
+        );
+    }
+    let folder = match &program.cwd {
+        Some(folder) => around
+            .workspace
+            .join(filler.fill("cwd", &folder.to_string_lossy())?),
+        None => around.workspace.to_owned(),
+    };
+    Ok(Target::Stdio {
+        command: filler.fill("command", &program.command)?,
+        args,
+        environment,
+        folder,
+    })
+}
+
+fn http(address: &Address, filler: &mut Filler<'_>) -> Result<Target, String> {
+    let url = filler.fill("url", &address.url)?;
+    // What stands behind the question mark is often a key.
+    filler
+        .used
+        .extend(url.split_once('?').map(|(_, query)| query.to_owned()));
+    let mut headers = HashMap::new();
+    for (name, value) in &address.headers {
+        let place = format!("headers.{name}");
+        let value = filler.fill_secret(&place, value)?;
+        let wrong = |_| format!("`{place}` is not a header");
+        let name = HeaderName::try_from(name.as_str()).map_err(|_| wrong(()))?;
+        if RESERVED_HEADERS.contains(&name.as_str()) {
+            return Err(format!(
+                "`{place}` is set by the protocol itself: leave it out"
+            ));
+        }
+        let mut value = HeaderValue::try_from(value.as_str()).map_err(|_| wrong(()))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(Target::Http { url, headers })
+}
+
+struct Filler<'a> {
+    variables: &'a BTreeMap<String, String>,
+    /// Every value that may be a secret.
+    used: Vec<String>,
+}
+
+impl Filler<'_> {
+    fn fill(&mut self, place: &str, text: &str) -> Result<String, String> {
+        expand(text, self.variables, &mut self.used).map_err(|why| format!("`{place}`: {why}"))
+    }
+
+    fn fill_secret(&mut self, place: &str, secret: &Secret) -> Result<String, String> {
+        let value = self.fill(place, secret.expose())?;
+        self.used.push(value.clone());
+        Ok(value)
+    }
+}

@@ -1,0 +1,64 @@
+//! A tool of a server, as every run sees it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use sortie_core::{Recovery, Tool, ToolContext, ToolReply, ToolSpec, Touches};
+
+use crate::Fingerprint;
+use crate::announced::Announced;
+use crate::answer::{failure, reply};
+use crate::server::Server;
+use crate::trouble::Trouble;
+
+/// A tool of a server, in the form in which models were told about it.
+#[derive(Debug)]
+pub(crate) struct McpTool {
+    server: Arc<Server>,
+    /// The server's own name for it.
+    name: String,
+    spec: ToolSpec,
+    fingerprint: Fingerprint,
+}
+
+impl McpTool {
+    pub(crate) fn new(server: Arc<Server>, announced: &Announced) -> Self {
+        Self {
+            server,
+            name: announced.name.clone(),
+            spec: announced.spec.clone(),
+            fingerprint: announced.fingerprint.clone(),
+        }
+    }
+}
+
+#[async_trait]
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn touches(&self) -> Touches {
+        Touches::Services
+    }
+
+    /// A server's own hints say nothing about what it really does, so nothing is repeated on their
+    /// word. The server itself ended with the process that crashed.
+    fn recovery(&self) -> Recovery<'_> {
+        Recovery::Once(None)
+    }
+
+    async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        let salt = context.effect.to_string();
+        let server = &self.server;
+        let Value::Object(arguments) = arguments else {
+            let trouble = Trouble::new("the arguments must be an object");
+            return Err(failure(&server.name, &salt, &trouble));
+        };
+        match server.call(&self.name, &self.fingerprint, arguments).await {
+            Ok(result) => reply(&server.name, &salt, result, &server.redactor()),
+            Err(trouble) => Err(failure(&server.name, &salt, &trouble)),
+        }
+    }
+}

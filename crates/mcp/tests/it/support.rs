@@ -1,0 +1,172 @@
+//! A pool with one server, and how its tools are called.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use sortie_core::{
+    BlobId, BlobReader, CallId, Confinement, EffectId, Lang, ManageRequest, Permits, RunId,
+    SpawnRequest, Spawned, Spawner, Tool, ToolAnswer, ToolContext, ToolFailure, ToolOutcome,
+    ToolReply,
+};
+use sortie_mcp::{ApprovalFile, Pool, PoolSettings, ServerConfig, ServerReport};
+use sortie_net::Guard;
+use tempfile::TempDir;
+
+/// What the servers here know and must not be heard to say.
+pub(crate) const SECRET: &str = "hunter22-very-secret";
+/// How long something that must happen soon is waited for.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A folder with everything that a pool needs.
+pub(crate) struct Stage {
+    pub(crate) folder: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The settings of a server that is this binary.
+    pub(crate) fn program(&self, behaviour: &str) -> Value {
+        json!({
+            "command": std::env::current_exe().unwrap(),
+            "args": super::server::arguments(behaviour, self.path()),
+            "env": { "KEY": "${KEY}" },
+        })
+    }
+
+    pub(crate) fn pool(&self, server: &Value, guard: Option<Guard>) -> Pool {
+        let config: ServerConfig = serde_json::from_value(server.clone()).unwrap();
+        let variables = BTreeMap::from([("KEY".to_owned(), SECRET.to_owned())]);
+        let settings = PoolSettings {
+            variables,
+            environment: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
+            workspace: self.path().to_owned(),
+            guard,
+            approvals: Arc::new(ApprovalFile::in_folder(&self.path().join("state"))),
+        };
+        Pool::new(vec![("srv".to_owned(), config)], settings)
+    }
+
+    /// A pool whose one server is listed.
+    pub(crate) async fn listed(&self, behaviour: &str) -> (Pool, ServerReport) {
+        let pool = self.pool(&self.program(behaviour), None);
+        let report = pool.list_tools().await.remove(0);
+        (pool, report)
+    }
+
+    /// How often the server was started.
+    pub(crate) fn starts(&self) -> usize {
+        self.lines("starts").len()
+    }
+
+    pub(crate) fn lines(&self, file: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(self.path().join(file)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// A tool by the end of its name.
+pub(crate) fn tool(pool: &Pool, name: &str) -> Arc<dyn Tool> {
+    let wanted = format!("mcp__srv__{name}");
+    let tools = pool.tools();
+    let found = tools.iter().find(|tool| tool.spec().name == wanted);
+    Arc::clone(found.unwrap_or_else(|| panic!("no {wanted}")))
+}
+
+/// Calls a tool as a run does.
+pub(crate) async fn run(tool: &dyn Tool, arguments: Value) -> Result<ToolAnswer, String> {
+    let call = CallId::new(1, 0);
+    let run = RunId::from_uuid(uuid());
+    let effect = EffectId::new(run, &call);
+    let context = ToolContext {
+        run,
+        call: &call,
+        effect: &effect,
+        workspace: Path::new("/"),
+        lang: Lang::En,
+        exec_timeout: Duration::from_secs(1),
+        confinement: Confinement::default(),
+        read_only: false,
+        worktree: None,
+        skills: &[],
+        permits: &Nobody,
+        spawner: &Nobody,
+        blobs: &Nobody,
+    };
+    let reply = tool.run(&context, arguments).await;
+    let text = format!("{reply:?} {tool:?}");
+    assert!(!text.contains(SECRET), "{text}");
+    match reply {
+        Ok(ToolOutcome::Answer(answer)) => Ok(answer),
+        Ok(other) => panic!("{other:?}"),
+        Err(failure) => Err(failure.0),
+    }
+}
+
+/// Waits until something holds that must hold soon.
+pub(crate) async fn soon(what: &str, mut holds: impl FnMut() -> bool) {
+    let waited = tokio::time::timeout(SOON, async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "not in time: {what}");
+}
+
+/// Whether a process is gone; one that only waits to be reaped is.
+pub(crate) fn is_gone(pid: &str) -> bool {
+    match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat
+            .rsplit(") ")
+            .next()
+            .is_some_and(|rest| rest.starts_with('Z')),
+        Err(_) => true,
+    }
+}
+
+fn uuid() -> uuid::Uuid {
+    uuid::Uuid::from_u128(7)
+}
+
+/// Nobody: no children, no blobs, no files, no hosts.
+struct Nobody;
+
+#[async_trait]
+impl Spawner for Nobody {
+    async fn spawn(&self, _: SpawnRequest) -> Result<Spawned, ToolFailure> {
+        Err(ToolFailure::new("nobody"))
+    }
+
+    async fn manage(&self, _: ManageRequest) -> ToolReply {
+        Err(ToolFailure::new("nobody"))
+    }
+}
+
+#[async_trait]
+impl BlobReader for Nobody {
+    async fn read_blob(&self, _: &BlobId) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+impl Permits for Nobody {
+    fn path(&self, _: &Path) -> Result<(), String> {
+        Err("nobody".to_owned())
+    }
+
+    fn host(&self, _: &str) -> Result<(), String> {
+        Err("nobody".to_owned())
+    }
+}

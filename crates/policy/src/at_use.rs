@@ -1,0 +1,101 @@
+//! What a call really uses, asked about at the moment of use.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use sortie_core::{Decision, Permits, Ruling};
+
+use crate::object::{Object, Real};
+use crate::place::Place;
+use crate::{Call, Compiled};
+
+/// Decides about the files and servers that one call really uses, after links and redirects.
+///
+/// The same rules decide again, about the real thing. What they would ask a person about is refused
+/// unless the person was asked about exactly that, by the same rule.
+#[derive(Debug)]
+pub struct AtUse<'a> {
+    policy: &'a Compiled,
+    call: Call<'a>,
+    in_words: OnceLock<Ruling>,
+}
+
+impl<'a> AtUse<'a> {
+    /// Decides for a call that was allowed, or that a person said yes to.
+    pub const fn new(policy: &'a Compiled, call: Call<'a>) -> Self {
+        Self {
+            policy,
+            call,
+            in_words: OnceLock::new(),
+        }
+    }
+
+    /// Whether the file at this path may be used, relative to the workspace and without links.
+    pub fn permits_path(&self, path: &Path) -> Result<(), Ruling> {
+        let real = Object::really(self.call, Real::Path(path));
+        self.permits(&real, || {
+            let words = Object::of(self.call);
+            same_place(words.place(), real.place(), words.looks_into())
+        })
+    }
+
+    /// Whether this host may be asked.
+    pub fn permits_host(&self, host: &str) -> Result<(), Ruling> {
+        let real = Object::really(self.call, Real::Host(host));
+        self.permits(&real, || {
+            let words = Object::of(self.call);
+            words.host().is_some() && words.host() == real.host()
+        })
+    }
+
+    fn permits(&self, real: &Object<'_>, is_same: impl Fn() -> bool) -> Result<(), Ruling> {
+        let mut ruling = self.policy.rule_on(real);
+        match ruling.decision {
+            Decision::Allow => Ok(()),
+            Decision::Deny => Err(ruling),
+            Decision::Ask => {
+                let in_words = self.in_words.get_or_init(|| self.policy.decide(&self.call));
+                let was_asked = in_words.decision == Decision::Ask
+                    && (in_words.layer, &in_words.rule) == (ruling.layer, &ruling.rule);
+                if was_asked && is_same() {
+                    return Ok(());
+                }
+                ruling.decision = Decision::Deny;
+                ruling.why = "a person has to be asked about it, and was asked about something \
+                              else: call the tool with this one itself"
+                    .to_owned();
+                Err(ruling)
+            }
+        }
+    }
+}
+
+impl Permits for AtUse<'_> {
+    fn path(&self, path: &Path) -> Result<(), String> {
+        self.permits_path(path).map_err(|ruling| sentence(&ruling))
+    }
+
+    fn host(&self, host: &str) -> Result<(), String> {
+        self.permits_host(host).map_err(|ruling| sentence(&ruling))
+    }
+}
+
+fn sentence(ruling: &Ruling) -> String {
+    match &ruling.rule {
+        Some(rule) => format!("{} ({} policy, rule `{rule}`)", ruling.why, ruling.layer),
+        None => format!("{} ({} policy)", ruling.why, ruling.layer),
+    }
+}
+
+/// Whether a yes to one place is a yes to the other: it is the same, or what a tool that looks into
+/// folders finds beneath.
+fn same_place(words: Option<&Place>, real: Option<&Place>, looks_into: bool) -> bool {
+    let (Some(Place::Inside(words)), Some(Place::Inside(real))) = (words, real) else {
+        return false;
+    };
+    words == real || (looks_into && is_beneath(real, words))
+}
+
+fn is_beneath(path: &str, folder: &str) -> bool {
+    folder.is_empty() || Path::new(path).starts_with(folder)
+}

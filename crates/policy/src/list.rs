@@ -1,0 +1,136 @@
+//! A list of rules, asked as one.
+
+use sortie_shell::{Pattern, Verdict};
+
+use crate::object::Object;
+use crate::rule::{Argument, Rule};
+use crate::tool::Names;
+
+/// Rules in the order of their texts, so that the order they were written in decides nothing, not
+/// even which of them is named.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct List {
+    rules: Vec<Rule>,
+    /// The patterns of all rules about commands: together they may cover what none does alone.
+    commands: Vec<Pattern>,
+}
+
+impl List {
+    pub(crate) fn new(mut rules: Vec<Rule>) -> Self {
+        rules.sort_by(|one, other| one.as_str().cmp(other.as_str()));
+        Self {
+            commands: patterns(rules.iter()),
+            rules,
+        }
+    }
+
+    pub(crate) fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether some rule speaks about some call of the tool.
+    pub(crate) fn mentions(&self, names: &Names<'_>) -> bool {
+        self.rules.iter().any(|rule| rule.means(names))
+    }
+
+    /// The rule that speaks about every call of the tool.
+    pub(crate) fn names_wholly(&self, names: &Names<'_>) -> Option<&Rule> {
+        let mut rules = self.rules.iter();
+        rules.find(|rule| rule.argument.is_none() && rule.means(names))
+    }
+
+    /// Names the rules that permit the call.
+    pub(crate) fn permits(&self, object: &Object<'_>) -> Option<String> {
+        let mut others = self.rules.iter().filter(|rule| !is_command(rule));
+        if let Some(rule) = others.find(|rule| rule.permits(object)) {
+            return Some(rule.as_str().to_owned());
+        }
+        if !self.may_permit_command(object) {
+            return None;
+        }
+        let mut commands = self.rules.iter().filter(|rule| is_command(rule));
+        match commands.find(|rule| rule.permits(object)) {
+            Some(rule) => Some(rule.as_str().to_owned()),
+            None => permits_jointly(&[self], object),
+        }
+    }
+
+    /// The rule that restricts the call.
+    pub(crate) fn restricts(&self, object: &Object<'_>) -> Option<&Rule> {
+        let about_commands = self.may_restrict_command(object);
+        self.rules
+            .iter()
+            .filter(|rule| about_commands || !is_command(rule))
+            .find(|rule| rule.restricts(object))
+    }
+
+    /// Whether it is worth asking each rule: one look at all patterns is cheaper than many looks.
+    fn may_permit_command(&self, object: &Object<'_>) -> bool {
+        !self.commands.is_empty()
+            && object
+                .command()
+                .is_some_and(|command| Pattern::all_fit(&self.commands, command))
+    }
+
+    /// The same, for rules that restrict.
+    fn may_restrict_command(&self, object: &Object<'_>) -> bool {
+        !self.commands.is_empty()
+            && object.command().is_none_or(|command| {
+                match Pattern::any_fits(&self.commands, command) {
+                    Verdict::Clear => false,
+                    Verdict::Fits(_) | Verdict::CannotCheck { .. } => true,
+                }
+            })
+    }
+}
+
+/// Names the rules of several lists that only together permit a command: `git add . && cargo test`.
+pub(crate) fn permits_jointly(lists: &[&List], object: &Object<'_>) -> Option<String> {
+    let about: Vec<&Rule> = lists
+        .iter()
+        .filter(|list| !list.commands.is_empty())
+        .flat_map(|list| &list.rules)
+        .filter(|rule| is_command(rule) && rule.means(object.names()))
+        .collect();
+    if about.len() < 2 {
+        return None;
+    }
+    let command = object.command()?;
+    let fits = Pattern::all_fit(&patterns(about.iter().copied()), command);
+    fits.then(|| shown(&about))
+}
+
+/// How many rules are named where several decided together.
+const MAX_NAMED: usize = 4;
+
+fn shown(rules: &[&Rule]) -> String {
+    let names: Vec<&str> = rules
+        .iter()
+        .take(MAX_NAMED)
+        .map(|rule| rule.as_str())
+        .collect();
+    let more = if rules.len() > MAX_NAMED { ", …" } else { "" };
+    format!("{}{more}", names.join(", "))
+}
+
+fn is_command(rule: &Rule) -> bool {
+    match rule.argument {
+        Some(Argument::Command(_)) => true,
+        Some(Argument::Path(_) | Argument::Host(_)) | None => false,
+    }
+}
+
+fn patterns<'a>(rules: impl Iterator<Item = &'a Rule>) -> Vec<Pattern> {
+    let mut all = Vec::new();
+    for rule in rules {
+        match &rule.argument {
+            Some(Argument::Command(pattern)) => all.extend_from_slice(pattern.patterns()),
+            Some(Argument::Path(_) | Argument::Host(_)) | None => {}
+        }
+    }
+    all
+}

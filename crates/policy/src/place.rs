@@ -1,0 +1,225 @@
+//! Places in the workspace, and the globs that rules name them by.
+
+use std::path::{Component, Path};
+
+use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+
+/// Where a path leads by its words alone; what links make of it is asked about at use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In the workspace: relative, without `.`, `..`, doubled or trailing slashes. Empty is the root.
+    Inside(String),
+    /// Elsewhere, or not a path at all.
+    Outside,
+}
+
+impl Place {
+    /// Where an argument leads that was written for a workspace.
+    pub(crate) fn of(workspace: &Path, path: &Path) -> Self {
+        let Some(parts) = normal(path) else {
+            return Self::Outside;
+        };
+        if path.is_relative() {
+            return Self::Inside(parts.join("/"));
+        }
+        let inside = normal(workspace)
+            .filter(|_| workspace.is_absolute())
+            .and_then(|root| {
+                parts
+                    .strip_prefix(root.as_slice())
+                    .map(|rest| rest.join("/"))
+            });
+        inside.map_or(Self::Outside, Self::Inside)
+    }
+}
+
+/// The names a path goes through, or `None` if it climbs out of where it starts.
+fn normal(path: &Path) -> Option<Vec<&str>> {
+    if path.as_os_str().is_empty() {
+        return None;
+    }
+    let mut parts = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir | Component::RootDir => {}
+            Component::ParentDir => {
+                parts.pop()?;
+            }
+            Component::Normal(part) => {
+                parts.push(part.to_str().filter(|part| !part.contains('\0'))?);
+            }
+            Component::Prefix(_) => return None,
+        }
+    }
+    Some(parts)
+}
+
+/// The glob of a rule. It is read in two ways, each to the side of caution.
+#[derive(Clone, Debug)]
+pub(crate) struct PathPattern {
+    /// The glob as it is written.
+    strict: GlobMatcher,
+    /// The folder whose contents it means, for tools that look into folders.
+    folder: Option<GlobMatcher>,
+    /// Whatever case the letters have, and all that is below.
+    wide: GlobSet,
+}
+
+impl PathPattern {
+    /// Reads a glob; the error is a sentence.
+    pub(crate) fn read(text: &str) -> Result<Self, String> {
+        let glob = checked(text)?;
+        let folder = glob.strip_suffix("/**");
+        let beneath = format!("{glob}/**");
+        let mut wide = GlobSetBuilder::new();
+        for form in [Some(glob.as_str()), Some(&beneath), folder]
+            .into_iter()
+            .flatten()
+        {
+            wide.add(built(form, true)?);
+        }
+        Ok(Self {
+            strict: built(&glob, false)?.compile_matcher(),
+            folder: match folder {
+                Some(folder) => Some(built(folder, false)?.compile_matcher()),
+                None => None,
+            },
+            wide: wide.build().map_err(|error| error.to_string())?,
+        })
+    }
+
+    /// Whether a rule that permits speaks of this place. `looks_into` says that the tool would read
+    /// what is in the folder rather than the folder.
+    pub(crate) fn permits(&self, place: &Place, looks_into: bool) -> bool {
+        match place {
+            Place::Outside => false,
+            Place::Inside(path) => {
+                self.strict.is_match(path)
+                    || (looks_into
+                        && self
+                            .folder
+                            .as_ref()
+                            .is_some_and(|folder| folder.is_match(path)))
+            }
+        }
+    }
+
+    /// Whether a rule that restricts speaks of this place.
+    pub(crate) fn restricts(&self, place: &Place) -> bool {
+        match place {
+            Place::Outside => true,
+            Place::Inside(path) => self.wide.is_match(path),
+        }
+    }
+}
+
+/// The glob in the one way that places are written, so that no rule silently fits nothing.
+fn checked(text: &str) -> Result<String, String> {
+    if text == "*" {
+        return Ok("**".to_owned());
+    }
+    if text.starts_with(['/', '~']) {
+        return Err("paths in rules are relative to the workspace".to_owned());
+    }
+    if text.contains('\0') {
+        return Err("a path cannot contain a NUL character".to_owned());
+    }
+    let names: Vec<&str> = text
+        .split('/')
+        .filter(|name| !name.is_empty() && *name != ".")
+        .collect();
+    if names.contains(&"..") {
+        return Err("paths in rules cannot climb with `..`".to_owned());
+    }
+    if names.is_empty() {
+        return Err("it names no path; `**` is every path".to_owned());
+    }
+    let contents = if text.ends_with('/') { "/**" } else { "" };
+    Ok(format!("{}{contents}", names.join("/")))
+}
+
+fn built(glob: &str, any_case: bool) -> Result<globset::Glob, String> {
+    GlobBuilder::new(glob)
+        .literal_separator(true)
+        .backslash_escape(true)
+        .case_insensitive(any_case)
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_normal_and_inside() {
+        for (path, expected) in [
+            ("src/main.rs", Some("src/main.rs")),
+            ("./src//main.rs", Some("src/main.rs")),
+            ("src/./a/../main.rs", Some("src/main.rs")),
+            ("src/", Some("src")),
+            (".", Some("")),
+            ("a/..", Some("")),
+            ("..", None),
+            ("../shop/src", None),
+            ("a/../../shop", None),
+            ("/home/ada/shop/src/x", Some("src/x")),
+            ("/home/ada/shop", Some("")),
+            ("/home/ada/./shop/../shop/x", Some("x")),
+            ("/home/ada/shopping/x", None),
+            ("/home/ada/shop/../x", None),
+            ("/etc/passwd", None),
+            ("src/a\0b", None),
+            ("", None),
+        ] {
+            let expected = expected.map_or(Place::Outside, |path| Place::Inside(path.to_owned()));
+            let found = Place::of(Path::new("/home/ada/shop"), Path::new(path));
+            assert_eq!(found, expected, "{path:?}");
+        }
+    }
+
+    /// Whether the pattern permits and restricts the path, as two letters.
+    fn check(pattern: &str, path: &str, looks_into: bool, expected: &str) {
+        let place = Place::of(Path::new("/w"), Path::new(path));
+        let read = PathPattern::read(pattern).unwrap();
+        let shown = [
+            if read.permits(&place, looks_into) {
+                "p"
+            } else {
+                "-"
+            },
+            if read.restricts(&place) { "r" } else { "-" },
+        ];
+        assert_eq!(shown.concat(), expected, "{pattern} {path} {looks_into}");
+    }
+
+    #[test]
+    fn globs_are_strict_for_permission_and_wide_for_restriction() {
+        check("src/**", "src/a/b.rs", false, "pr");
+        check("src/**", "src", false, "-r");
+        check("src/**", "src", true, "pr");
+        check("src/**", "srcs/a", true, "--");
+        check("src/**", "SRC/a", false, "-r");
+        check("src/**", "../src/a", false, "-r");
+        check("src/", "src/a", false, "pr");
+        check("./src/*.rs", "src/a.rs", false, "pr");
+        check("src/*.rs", "src/a/b.rs", false, "--");
+        check(".git", ".git/config", false, "-r");
+        check(".git", ".GIT", false, "-r");
+        check("*", "a/b/c", false, "pr");
+        check("*", ".", true, "pr");
+        check("**", ".", true, "pr");
+        check("**/*.env", "deep/down/x.env", false, "pr");
+        check("**/*.env", "x.env", false, "pr");
+        check("app/(group)/{a,b}.ts", "app/(group)/b.ts", false, "pr");
+    }
+
+    #[test]
+    fn globs_that_could_mean_nothing_are_not_read() {
+        for pattern in [
+            "", "/etc/**", "~/x", "../x", "a/../b", "./", "a[", "{a", "a\0",
+        ] {
+            assert!(PathPattern::read(pattern).is_err(), "{pattern:?}");
+        }
+    }
+}

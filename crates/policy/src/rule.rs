@@ -1,0 +1,265 @@
+//! One rule, as it was written and as it is meant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::command::CommandPattern;
+use crate::host::HostPattern;
+use crate::object::{Kind, Object, kind_of_name};
+use crate::pattern::NamePattern;
+use crate::place::PathPattern;
+use crate::tool::{Group, Names, ToolFacts};
+
+/// The longest rule. A lasting yes to one exact command is the longest that people need.
+pub const MAX_RULE_CHARS: usize = 4_000;
+
+/// A rule: `read_file`, `mcp__srv__*`, `group:fs`, `exec(git status *)`, `write_file(src/**)`,
+/// `web_fetch(domain:example.com)`.
+///
+/// An argument in parentheses is a command for `exec`, a glob relative to the workspace for file
+/// tools, and a domain for `web_fetch`; the groups `exec`, `fs`, `read`, `write` and `net` take one
+/// as well. `*` alone in the parentheses is any.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    text: String,
+    subject: Subject,
+    pub(crate) argument: Option<Argument>,
+}
+
+/// Why a rule could not be read: a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RuleError(String);
+
+#[derive(Clone, Debug)]
+enum Subject {
+    Name(NamePattern),
+    Group(Group),
+}
+
+/// What a rule asks of a call's arguments.
+#[derive(Clone, Debug)]
+pub(crate) enum Argument {
+    Command(CommandPattern),
+    Path(PathPattern),
+    Host(HostPattern),
+}
+
+impl Rule {
+    /// The rule as it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it speaks about some call of this tool.
+    pub fn is_about(&self, tool: &ToolFacts) -> bool {
+        self.means(&Names::of(tool))
+    }
+
+    /// Whether it speaks about some call of the tool with these names.
+    pub(crate) fn means(&self, names: &Names<'_>) -> bool {
+        match &self.subject {
+            Subject::Name(pattern) => names.any(|name| pattern.fits(name)),
+            Subject::Group(group) => group.holds(names.touches()),
+        }
+    }
+
+    /// Whether it permits the call by itself: what is not known is not permitted.
+    pub(crate) fn permits(&self, object: &Object<'_>) -> bool {
+        self.means(object.names())
+            && match &self.argument {
+                None => true,
+                Some(Argument::Command(pattern)) => object
+                    .command()
+                    .is_some_and(|command| pattern.permits(command)),
+                Some(Argument::Path(pattern)) => object
+                    .place()
+                    .is_some_and(|place| pattern.permits(place, object.looks_into())),
+                Some(Argument::Host(pattern)) => {
+                    object.host().is_some_and(|host| pattern.fits(host))
+                }
+            }
+    }
+
+    /// Whether it restricts the call: what is not known is restricted.
+    pub(crate) fn restricts(&self, object: &Object<'_>) -> bool {
+        self.means(object.names())
+            && match &self.argument {
+                None => true,
+                Some(Argument::Command(pattern)) => object
+                    .command()
+                    .is_none_or(|command| pattern.restricts(command)),
+                Some(Argument::Path(pattern)) => {
+                    object.place().is_none_or(|place| pattern.restricts(place))
+                }
+                Some(Argument::Host(pattern)) => {
+                    object.host().is_none_or(|host| pattern.fits(host))
+                }
+            }
+    }
+
+    /// Whether it means one exact command and no other.
+    pub(crate) fn is_exact_command(&self) -> bool {
+        match &self.argument {
+            Some(Argument::Command(pattern)) => pattern.is_exact(),
+            Some(Argument::Path(_) | Argument::Host(_)) | None => false,
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.text)
+    }
+}
+
+impl FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        read(text).map_err(RuleError)
+    }
+}
+
+fn read(text: &str) -> Result<Rule, String> {
+    let text = text.trim();
+    if text.chars().count() > MAX_RULE_CHARS {
+        return Err(format!("it is longer than {MAX_RULE_CHARS} characters"));
+    }
+    let (subject, argument) = match text.split_once('(') {
+        None => (text, None),
+        Some((subject, rest)) => {
+            let inside = rest.strip_suffix(')').ok_or("it does not end with `)`")?;
+            (subject, Some(inside.trim()))
+        }
+    };
+    let subject = read_subject(subject)?;
+    let argument = argument
+        .map(|argument| read_argument(&subject, argument))
+        .transpose()?;
+    Ok(Rule {
+        text: text.to_owned(),
+        subject,
+        argument,
+    })
+}
+
+fn read_subject(text: &str) -> Result<Subject, String> {
+    if text.is_empty() {
+        return Err("it names no tool".to_owned());
+    }
+    if let Some(word) = text.to_lowercase().strip_prefix("group:") {
+        return match Group::of_word(word) {
+            Some(group) => Ok(Subject::Group(group)),
+            None => Err(format!(
+                "there is no group `{word}`; the groups are {}",
+                Group::words()
+            )),
+        };
+    }
+    // A list in one string, or an unknown prefix, would be a name that no tool has: a deny rule
+    // that denies nothing.
+    let strange = |c: char| c.is_whitespace() || c.is_control() || "(),;:|".contains(c);
+    match text.chars().find(|c| strange(*c)) {
+        Some(c) => Err(format!("the name of a tool cannot contain {c:?}")),
+        None => Ok(Subject::Name(NamePattern::new(text))),
+    }
+}
+
+fn read_argument(subject: &Subject, text: &str) -> Result<Argument, String> {
+    if text.is_empty() {
+        return Err("its parentheses are empty; without them it means every call".to_owned());
+    }
+    match kind_of(subject)? {
+        Kind::Command => Ok(Argument::Command(CommandPattern::read(text)?)),
+        Kind::Path => Ok(Argument::Path(PathPattern::read(text)?)),
+        Kind::Host => Ok(Argument::Host(HostPattern::read(text)?)),
+    }
+}
+
+/// What a subject's parentheses hold.
+fn kind_of(subject: &Subject) -> Result<Kind, String> {
+    let kind = match subject {
+        Subject::Group(group) => group.kind(),
+        Subject::Name(pattern) => pattern.only().and_then(kind_of_name),
+    };
+    kind.ok_or_else(|| {
+        "parentheses are for `exec`, file tools, `web_fetch` and their groups".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_keep_their_text() {
+        for text in [
+            "read_file",
+            "*",
+            "mcp__srv__*",
+            "group:fs",
+            "Group:Mcp",
+            "exec(git status *)",
+            "bash(cargo *)",
+            "group:exec(ls)",
+            "exec(*)",
+            "write_file(src/**)",
+            "grep(app/(group)/**)",
+            "group:write(docs/)",
+            "web_fetch(domain:example.com)",
+            "group:net(domain:*.example.com)",
+        ] {
+            let rule: Rule = text.parse().unwrap();
+            assert_eq!(rule.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let long = "x".repeat(MAX_RULE_CHARS + 1);
+        for (text, expected) in [
+            ("", "it names no tool"),
+            ("  ", "it names no tool"),
+            ("(x)", "it names no tool"),
+            ("exec(git", "it does not end with `)`"),
+            ("exec(git) now", "it does not end with `)`"),
+            ("exec)", "the name of a tool cannot contain ')'"),
+            (
+                "exec()",
+                "its parentheses are empty; without them it means every call",
+            ),
+            ("read_file, exec", "the name of a tool cannot contain ','"),
+            ("read_file exec", "the name of a tool cannot contain ' '"),
+            ("groups:fs", "the name of a tool cannot contain ':'"),
+            (
+                "group:all",
+                "there is no group `all`; the groups are fs, read, write, exec, net, spawn, mcp",
+            ),
+            (
+                "todo_write(x)",
+                "parentheses are for `exec`, file tools, `web_fetch` and their groups",
+            ),
+            (
+                "*_file(src/**)",
+                "parentheses are for `exec`, file tools, `web_fetch` and their groups",
+            ),
+            (
+                "group:mcp(x)",
+                "parentheses are for `exec`, file tools, `web_fetch` and their groups",
+            ),
+            (
+                "write_file(/etc/**)",
+                "paths in rules are relative to the workspace",
+            ),
+            (
+                "web_fetch(example.com)",
+                "`domain:` is followed by a host, `*.` and a domain, or `*`",
+            ),
+            (&long, "it is longer than 4000 characters"),
+        ] {
+            let error = text.parse::<Rule>().unwrap_err();
+            assert_eq!(error.to_string(), expected, "{text}");
+        }
+    }
+}

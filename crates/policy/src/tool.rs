@@ -1,0 +1,113 @@
+//! What policy knows about tools.
+
+use std::borrow::Cow;
+
+use sortie_core::Touches;
+
+use crate::object::Kind;
+
+/// What policy needs to know about a registered tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolFacts {
+    /// Its name.
+    pub name: String,
+    /// Its other names; a rule about any of them is a rule about the tool.
+    pub spellings: Vec<String>,
+    /// What it touches.
+    pub touches: Touches,
+}
+
+/// The names of one tool as rules compare them: in lower case.
+#[derive(Debug)]
+pub(crate) struct Names<'a> {
+    name: Cow<'a, str>,
+    spellings: Vec<Cow<'a, str>>,
+    touches: Touches,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn of(tool: &'a ToolFacts) -> Self {
+        Self {
+            name: lower(&tool.name),
+            spellings: tool.spellings.iter().map(|name| lower(name)).collect(),
+            touches: tool.touches,
+        }
+    }
+
+    /// Whether one of them passes.
+    pub(crate) fn any(&self, passes: impl Fn(&str) -> bool) -> bool {
+        passes(&self.name) || self.spellings.iter().any(|name| passes(name))
+    }
+
+    /// What the tool touches.
+    pub(crate) const fn touches(&self) -> Touches {
+        self.touches
+    }
+}
+
+fn lower(name: &str) -> Cow<'_, str> {
+    let is_lower = name
+        .bytes()
+        .all(|b| b.is_ascii() && !b.is_ascii_uppercase());
+    if is_lower {
+        Cow::Borrowed(name)
+    } else {
+        Cow::Owned(name.to_lowercase())
+    }
+}
+
+/// A group of tools, by what they touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Group {
+    Files,
+    Read,
+    Write,
+    Exec,
+    Net,
+    Spawn,
+    Mcp,
+}
+
+impl Group {
+    const ALL: [(&'static str, Self); 7] = [
+        ("fs", Self::Files),
+        ("read", Self::Read),
+        ("write", Self::Write),
+        ("exec", Self::Exec),
+        ("net", Self::Net),
+        ("spawn", Self::Spawn),
+        ("mcp", Self::Mcp),
+    ];
+
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(name, _)| *name == word);
+        found.map(|(_, group)| *group)
+    }
+
+    /// All the words, for a sentence.
+    pub(crate) fn words() -> String {
+        Self::ALL.map(|(name, _)| name).join(", ")
+    }
+
+    pub(crate) const fn holds(self, touches: Touches) -> bool {
+        match self {
+            Self::Files => matches!(touches, Touches::Reads | Touches::Files),
+            Self::Read => matches!(touches, Touches::Reads),
+            Self::Write => matches!(touches, Touches::Files),
+            Self::Exec => matches!(touches, Touches::Processes),
+            Self::Net => matches!(touches, Touches::Network),
+            Self::Spawn => matches!(touches, Touches::Runs),
+            Self::Mcp => matches!(touches, Touches::Services),
+        }
+    }
+
+    /// What its parentheses hold, if it can have some.
+    pub(crate) const fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Files | Self::Read | Self::Write => Some(Kind::Path),
+            Self::Exec => Some(Kind::Command),
+            Self::Net => Some(Kind::Host),
+            Self::Spawn | Self::Mcp => None,
+        }
+    }
+}

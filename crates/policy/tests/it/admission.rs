@@ -1,0 +1,366 @@
+//! What a new run gets, and what takes the rest away.
+
+use sortie_core::{Mode, Policy, PolicyLayer, Rules, ToolNarrowing, ToolSelection};
+use sortie_policy::{
+    Admission, Admitted, AgentRules, Compiled, DENIED_TO_CHILDREN, DefaultDeny, Denial, Parent,
+    SubagentRules, admit, hash,
+};
+
+use crate::stage::{layer, policy, shown, strings, tools, with_call, word};
+
+/// A child of a parent that may do everything, in words.
+#[derive(Clone)]
+struct Child<'a> {
+    parent: Policy,
+    parent_agent: &'a str,
+    parent_tools: Vec<String>,
+    delegate: Option<Vec<String>>,
+    operator: Vec<PolicyLayer>,
+    agent: ToolSelection,
+    settings: Rules,
+    read_only: bool,
+    depth: u32,
+    max_depth: u32,
+    subagents: Rules,
+    inherit: bool,
+    narrowing: ToolNarrowing,
+    mode: Mode,
+}
+
+fn child() -> Child<'static> {
+    Child {
+        parent: Policy::default(),
+        parent_agent: "main",
+        parent_tools: crate::stage::all_names(),
+        delegate: None,
+        operator: Vec::new(),
+        agent: ToolSelection {
+            allow: None,
+            deny: Vec::new(),
+        },
+        settings: Rules::default(),
+        read_only: false,
+        depth: 1,
+        max_depth: 1,
+        subagents: Rules::default(),
+        inherit: true,
+        narrowing: ToolNarrowing::default(),
+        mode: Mode::Default,
+    }
+}
+
+impl Child<'_> {
+    fn admit(&self) -> Result<Admitted, Denial> {
+        admit(&Admission {
+            registered: &tools(),
+            depth: self.depth,
+            parent: (self.depth > 0).then_some(Parent {
+                agent: self.parent_agent,
+                policy: &self.parent,
+                tools: &self.parent_tools,
+                delegate_ceiling: self.delegate.as_deref(),
+            }),
+            operator: &self.operator,
+            agent: AgentRules {
+                name: "explore",
+                selection: &self.agent,
+                settings: &self.settings,
+                read_only: self.read_only,
+            },
+            subagents: SubagentRules {
+                default_deny: DefaultDeny::at(self.depth, self.max_depth),
+                rules: &self.subagents,
+                inherit: self.inherit,
+            },
+            narrowing: &self.narrowing,
+            mode: self.mode,
+            allow_dangerous: false,
+            sandboxed: true,
+        })
+    }
+}
+
+fn check(change: impl FnOnce(&mut Child<'_>), expected: &str) {
+    let mut child = child();
+    change(&mut child);
+    let shown = match child.admit() {
+        Ok(admitted) => admitted.tools.join(" "),
+        Err(denial) => denial
+            .removed
+            .iter()
+            .map(|(name, layer)| format!("{name}:{}", word(*layer)))
+            .collect::<Vec<_>>()
+            .join(" "),
+    };
+    assert_eq!(shown, expected);
+}
+
+const LEAF: &str = "read_file grep write_file exec web_fetch mcp__srv__get todo_write";
+
+#[test]
+fn roots_leaves_and_those_between() {
+    check(
+        |child| child.depth = 0,
+        "read_file grep write_file exec web_fetch mcp__srv__get todo_write memory_load task",
+    );
+    check(|_| (), LEAF);
+    check(|child| child.max_depth = 2, &format!("{LEAF} task"));
+}
+
+#[test]
+fn each_layer_takes_away() {
+    check(
+        |child| child.read_only = true,
+        "read_file grep exec web_fetch todo_write",
+    );
+    check(
+        |child| child.mode = Mode::Plan,
+        "read_file grep exec web_fetch todo_write",
+    );
+    check(
+        |child| child.agent.allow = Some(strings("group:read, exec(ls)")),
+        "read_file grep exec",
+    );
+    check(
+        |child| child.agent.deny = strings("bash, group:mcp, web_fetch(domain:x.y)"),
+        "read_file grep write_file web_fetch todo_write",
+    );
+    check(
+        |child| child.settings.deny = strings("group:fs"),
+        "exec web_fetch mcp__srv__get todo_write",
+    );
+    check(
+        |child| child.operator = vec![layer("provider: deny group:net")],
+        "read_file grep write_file exec mcp__srv__get todo_write",
+    );
+    check(
+        |child| child.parent_tools = strings("read_file, task, exec"),
+        "read_file exec",
+    );
+    check(
+        |child| child.parent = policy(&["agent: allow read_file(src/**)"], ""),
+        "read_file",
+    );
+    check(
+        |child| child.parent.read_only = true,
+        "read_file grep exec web_fetch todo_write",
+    );
+    check(
+        |child| child.narrowing.allow = Some(strings("*_file, task, memory_load")),
+        "read_file write_file",
+    );
+    check(
+        |child| child.narrowing.deny = strings("*"),
+        "read_file:spawn grep:spawn write_file:spawn exec:spawn web_fetch:spawn \
+         mcp__srv__get:spawn todo_write:spawn memory_load:subagent task:subagent",
+    );
+}
+
+#[test]
+fn an_empty_list_means_none_and_says_why() {
+    check(
+        |child| {
+            child.agent.allow = Some(Vec::new());
+            child.parent_tools = strings("exec");
+        },
+        "read_file:agent grep:agent write_file:agent exec:agent web_fetch:agent \
+         mcp__srv__get:agent todo_write:agent memory_load:subagent task:subagent",
+    );
+    check(
+        |child| child.parent_tools = Vec::new(),
+        "read_file:parent grep:parent write_file:parent exec:parent web_fetch:parent \
+         mcp__srv__get:parent todo_write:parent memory_load:subagent task:subagent",
+    );
+}
+
+#[test]
+fn what_cannot_be_read_is_said() {
+    let mut child = child();
+    child.settings.deny = strings("exec(");
+    let denial = child.admit().unwrap_err();
+    let why = "the rule `exec(` of config agents.explore cannot be read, so the policy denies \
+               everything: it does not end with `)`";
+    assert_eq!(denial.unreadable.as_deref(), Some(why));
+}
+
+#[test]
+fn an_operator_lifts_the_default_deny_and_nothing_else() {
+    let lift = |rules: &str| Some(strings(rules));
+    check(
+        |child| child.subagents.allow = lift("memory_load, read_file"),
+        "read_file memory_load",
+    );
+    check(
+        |child| child.subagents.allow = lift("*"),
+        &format!("{LEAF} memory_load"),
+    );
+    check(
+        |child| {
+            child.subagents.allow = lift("*");
+            child.subagents.deny = strings("memory_*");
+        },
+        LEAF,
+    );
+    check(
+        |child| {
+            child.subagents.allow = lift("*");
+            child.parent = policy(&["global: deny memory_load"], "");
+        },
+        LEAF,
+    );
+    // A spawn call never lifts.
+    check(
+        |child| child.narrowing.allow = lift("memory_load, exec"),
+        "exec",
+    );
+    // The depth is not lifted by naming a tool.
+    check(|child| child.subagents.allow = lift("task, exec"), "exec");
+    check(
+        |child| {
+            child.subagents.allow = lift("task, exec");
+            child.max_depth = 2;
+        },
+        "exec task",
+    );
+}
+
+#[test]
+fn who_does_not_inherit_has_what_is_named() {
+    let removed = "read_file:subagent grep:subagent write_file:subagent exec:subagent \
+                   web_fetch:subagent mcp__srv__get:subagent todo_write:subagent \
+                   memory_load:subagent task:subagent";
+    check(|child| child.inherit = false, removed);
+    check(|child| child.narrowing.inherit = Some(false), removed);
+    check(
+        |child| {
+            child.inherit = false;
+            child.narrowing.inherit = Some(true);
+        },
+        removed,
+    );
+    check(
+        |child| {
+            child.inherit = false;
+            child.narrowing.allow = Some(strings("exec"));
+        },
+        "exec",
+    );
+    check(
+        |child| {
+            child.inherit = false;
+            child.subagents.allow = Some(strings("grep, memory_load"));
+        },
+        "grep memory_load",
+    );
+    check(
+        |child| {
+            child.inherit = false;
+            child.agent.allow = Some(strings("grep"));
+        },
+        "grep",
+    );
+}
+
+#[test]
+fn a_narrow_controller_delegates_within_its_ceiling() {
+    let controller = |child: &mut Child<'_>| {
+        child.parent = policy(&["global: deny exec(curl *)"], "");
+        child.parent_agent = "controller";
+        child.parent_tools = strings("task");
+        let own = PolicyLayer {
+            allow: Some(strings("task")),
+            ..PolicyLayer::new(sortie_core::Layer::Agent, "agent controller")
+        };
+        child.parent.layers.push(own);
+    };
+    check(
+        controller,
+        "read_file:parent grep:parent write_file:parent exec:parent web_fetch:parent \
+         mcp__srv__get:parent todo_write:parent memory_load:subagent task:subagent",
+    );
+    let delegating = |child: &mut Child<'_>| {
+        controller(child);
+        child.delegate = Some(strings("group:read, exec(git *), exec(curl *)"));
+    };
+    check(delegating, "read_file grep exec");
+    // What binds the controller from outside binds its children.
+    check(
+        |child| {
+            delegating(child);
+            child.parent.layers.push(layer("agent: deny grep"));
+        },
+        "read_file exec",
+    );
+    check(
+        |child| {
+            delegating(child);
+            child.parent.layers.push(layer("group: allow exec"));
+        },
+        "exec",
+    );
+    check(
+        |child| {
+            delegating(child);
+            child.depth = 2;
+            child.max_depth = 2;
+            let own = PolicyLayer {
+                allow: Some(strings("task")),
+                deny: strings("grep"),
+                ..PolicyLayer::new(sortie_core::Layer::Spawn, "spawn call at depth 1")
+            };
+            child.parent.layers.push(own);
+        },
+        "read_file exec",
+    );
+    let mut child = child();
+    delegating(&mut child);
+    child.mode = Mode::Yolo;
+    child.parent.mode = Mode::Yolo;
+    let admitted = child.admit().unwrap();
+    let compiled = Compiled::new(&admitted.policy, &[]);
+    let decided = |call: &str| with_call(call, true, |call| shown(&compiled.decide(call)));
+    assert_eq!(decided("exec git status"), "allow mode");
+    assert_eq!(decided("exec ls"), "deny parent");
+    assert_eq!(decided("exec curl x"), "deny global exec(curl *)");
+}
+
+#[test]
+fn a_child_is_never_freer_than_its_parent() {
+    for (parent, asked, expected) in [
+        (Mode::Yolo, Mode::Default, Mode::Default),
+        (Mode::Default, Mode::Yolo, Mode::Default),
+        (Mode::Plan, Mode::Yolo, Mode::Plan),
+        (Mode::DontAsk, Mode::AcceptEdits, Mode::DontAsk),
+    ] {
+        let mut child = child();
+        child.parent.mode = parent;
+        child.mode = asked;
+        assert_eq!(child.admit().unwrap().policy.mode, expected);
+    }
+}
+
+#[test]
+fn layers_are_not_repeated_from_parent_to_child() {
+    let mut first = child();
+    first.max_depth = 9;
+    first.operator = vec![layer("global: deny exec(curl *)")];
+    let parent = first.admit().unwrap();
+    let mut second = first.clone();
+    second.depth = 2;
+    second.parent = parent.policy.clone();
+    second.parent_tools = parent.tools.clone();
+    let grandchild = second.admit().unwrap();
+    assert_eq!(grandchild.policy, parent.policy);
+    assert_eq!(hash(&grandchild.policy), hash(&parent.policy));
+    assert_eq!(grandchild.tools, parent.tools);
+}
+
+#[test]
+fn the_names_of_the_third_seed_are_denied() {
+    let seed = "sessions_list, sessions_history, sessions_send, sessions_spawn, gateway, \
+                agents_list, session_status, cron, whatsapp_login, memory_search, memory_get, \
+                memory_save, system_info, file_system, process_control";
+    for name in strings(seed) {
+        assert!(DENIED_TO_CHILDREN.contains(&name.as_str()), "{name}");
+    }
+}

@@ -1,0 +1,545 @@
+//! Each step of a decision, and what wins over what.
+
+use sortie_core::Mode;
+use sortie_policy::{Call, Compiled};
+
+use crate::stage::{decide, policy, shown, with_call};
+
+fn check(layers: &[&str], settings: &str, call: &str, expected: &str) {
+    let ruling = decide(layers, settings, "", call);
+    assert_eq!(
+        shown(&ruling),
+        expected,
+        "{layers:?} [{settings}] {call}: {}",
+        ruling.why
+    );
+}
+
+fn check_granted(layers: &[&str], settings: &str, grants: &str, call: &str, expected: &str) {
+    let ruling = decide(layers, settings, grants, call);
+    assert_eq!(
+        shown(&ruling),
+        expected,
+        "{layers:?} [{settings}] +{grants} {call}"
+    );
+}
+
+#[test]
+fn an_unreadable_rule_denies_everything_and_names_itself() {
+    for bad in [
+        "group:all",
+        "exec(git",
+        "read_file, x)",
+        "todo_write(x)",
+        "write_file(../x)",
+    ] {
+        let text = format!("provider: deny {bad}");
+        let ruling = decide(&["global: approve *", &text], "yolo", "*", "todo_write");
+        assert_eq!(ruling.decision.as_str(), "deny", "{bad}");
+        assert_eq!(ruling.layer.as_str(), "provider", "{bad}");
+        assert!(
+            ruling.why.contains("the provider rules cannot be read"),
+            "{}",
+            ruling.why
+        );
+    }
+    let compiled = Compiled::new(&policy(&["agent: allow exec()"], "default"), &[]);
+    let why = "the rule `exec()` of the agent rules cannot be read, so the policy denies \
+               everything: its parentheses are empty; without them it means every call";
+    assert_eq!(compiled.unreadable(), Some(why));
+    // What a person allowed only lifts asking: without it there is less, never more.
+    check_granted(&[], "default", "group:all", "exec ls", "ask mode");
+}
+
+#[test]
+fn a_policy_has_a_bounded_number_of_rules() {
+    let mut policy = policy(&["global:"], "yolo");
+    policy.layers[0].deny = vec!["x".to_owned(); sortie_policy::MAX_RULES];
+    assert_eq!(Compiled::new(&policy, &[]).unreadable(), None);
+    policy.layers[0].deny.push("x".to_owned());
+    assert!(Compiled::new(&policy, &[]).unreadable().is_some());
+}
+
+#[test]
+fn what_was_not_given_is_denied() {
+    let compiled = Compiled::new(&policy(&["global: approve *"], "yolo"), &[]);
+    let ruling = with_call("exec ls", true, |call| {
+        compiled.decide(&Call {
+            granted: &[],
+            ..*call
+        })
+    });
+    assert_eq!(shown(&ruling), "deny grant");
+}
+
+#[test]
+fn deny_wins_in_any_order() {
+    check(
+        &["global: deny exec"],
+        "yolo",
+        "exec ls",
+        "deny global exec",
+    );
+    check(
+        &["global: deny Bash"],
+        "yolo",
+        "exec ls",
+        "deny global Bash",
+    );
+    check(&["global: deny EX*"], "yolo", "exec ls", "deny global EX*");
+    check(
+        &["global: allow exec; deny exec; approve exec"],
+        "yolo",
+        "exec ls",
+        "deny global exec",
+    );
+    check(
+        &["spawn: deny exec", "global: approve exec"],
+        "yolo",
+        "exec ls",
+        "deny spawn exec",
+    );
+    check(
+        &["global: deny group:exec"],
+        "yolo",
+        "exec ls",
+        "deny global group:exec",
+    );
+    check(
+        &["global: deny group:fs"],
+        "yolo",
+        "write_file a",
+        "deny global group:fs",
+    );
+    check(
+        &["global: deny group:fs"],
+        "yolo",
+        "read_file a",
+        "deny global group:fs",
+    );
+    check(
+        &["global: deny group:read"],
+        "yolo",
+        "write_file a",
+        "allow mode",
+    );
+    check(
+        &["global: deny group:write"],
+        "yolo",
+        "read_file a",
+        "allow mode",
+    );
+    check(
+        &["global: deny group:net"],
+        "yolo",
+        "web_fetch https://a.b",
+        "deny global group:net",
+    );
+    check(
+        &["global: deny group:spawn"],
+        "yolo",
+        "task",
+        "deny global group:spawn",
+    );
+    check(
+        &["global: deny group:mcp"],
+        "yolo",
+        "mcp__srv__get",
+        "deny global group:mcp",
+    );
+    check(
+        &["global: deny mcp__srv__*"],
+        "yolo",
+        "mcp__srv__get",
+        "deny global mcp__srv__*",
+    );
+    check(
+        &["global: deny mcp__other__*"],
+        "yolo",
+        "mcp__srv__get",
+        "allow mode",
+    );
+    // The first layer in their own order is named, however they stand in the policy.
+    check(
+        &["spawn: deny *", "global: deny exec"],
+        "yolo",
+        "exec ls",
+        "deny global exec",
+    );
+}
+
+#[test]
+fn an_exception_lifts_only_its_own_layer() {
+    let lifted = "subagent: deny memory_*; except memory_load";
+    check(&[lifted], "default", "memory_load", "allow mode");
+    check(
+        &[lifted, "global: deny memory_*"],
+        "default",
+        "memory_load",
+        "deny global memory_*",
+    );
+    let command = "subagent: deny exec(git *); except exec(git status)";
+    check(&[command], "yolo", "exec git status", "allow mode");
+    check(
+        &[command],
+        "yolo",
+        "exec git log",
+        "deny subagent exec(git *)",
+    );
+    check(
+        &[command],
+        "yolo",
+        "exec git status; git log",
+        "deny subagent exec(git *)",
+    );
+}
+
+#[test]
+fn allow_lists_leave_out_what_they_do_not_name() {
+    check(&["agent: allow"], "yolo", "todo_write", "deny agent");
+    check(
+        &["agent: allow read_file"],
+        "yolo",
+        "read_file a",
+        "allow mode",
+    );
+    check(
+        &["agent: allow read_file"],
+        "yolo",
+        "grep src",
+        "deny agent",
+    );
+    check(
+        &["agent: allow *", "group: allow todowrite"],
+        "yolo",
+        "exec ls",
+        "deny group",
+    );
+    check(
+        &["agent: allow group:read"],
+        "default",
+        "grep src",
+        "allow mode",
+    );
+    let one_of_two = &["agent: allow exec(git *)", "spawn: allow exec(cargo *)"];
+    check(one_of_two, "yolo", "exec git status", "deny spawn");
+    check(one_of_two, "yolo", "exec cargo test", "deny agent");
+    let both = &["agent: allow exec(git *), bash(cargo *)"];
+    check(both, "yolo", "exec git status && cargo test", "allow mode");
+    check(both, "yolo", "exec git status && curl a.b", "deny agent");
+}
+
+#[test]
+fn arguments_decide() {
+    let files = &["agent: allow write_file(src/**), read_file; deny read_file(.env)"];
+    check(files, "yolo", "write_file src/a/b.rs", "allow mode");
+    check(files, "yolo", "write_file ./src//a/../b.rs", "allow mode");
+    check(
+        files,
+        "yolo",
+        "write_file /home/ada/shop/src/b.rs",
+        "allow mode",
+    );
+    check(files, "yolo", "write_file src/../Cargo.toml", "deny agent");
+    check(
+        files,
+        "yolo",
+        "write_file src/../../shop/src/a",
+        "deny agent",
+    );
+    check(
+        files,
+        "yolo",
+        "write_file /home/ada/shopping/src/a",
+        "deny agent",
+    );
+    check(files, "yolo", "write_file srcs/a", "deny agent");
+    check(files, "default", "read_file README.md", "allow mode");
+    check(
+        files,
+        "default",
+        "read_file ./x/../.env",
+        "deny agent read_file(.env)",
+    );
+    check(
+        files,
+        "default",
+        "read_file .ENV",
+        "deny agent read_file(.env)",
+    );
+    check(
+        files,
+        "default",
+        "read_file ../elsewhere",
+        "deny agent read_file(.env)",
+    );
+    check(
+        &["agent: allow grep(src/**)"],
+        "default",
+        "grep src",
+        "allow mode",
+    );
+    check(
+        &["agent: allow grep(src/**)"],
+        "default",
+        "grep src/a",
+        "allow mode",
+    );
+    check(
+        &["agent: allow grep(src/**)"],
+        "default",
+        "grep",
+        "deny agent",
+    );
+    check(
+        &["agent: allow group:fs(src/**)"],
+        "default",
+        "read_file src/a",
+        "allow mode",
+    );
+    let hosts = &["agent: allow web_fetch(domain:example.com), web_fetch(domain:*.rs)"];
+    check(
+        hosts,
+        "yolo",
+        "web_fetch https://example.com/a",
+        "allow mode",
+    );
+    check(hosts, "yolo", "web_fetch https://docs.rs", "allow mode");
+    check(
+        hosts,
+        "yolo",
+        "web_fetch https://example.com.evil.org",
+        "deny agent",
+    );
+    check(
+        hosts,
+        "yolo",
+        "web_fetch https://example.com@evil.org",
+        "deny agent",
+    );
+    check(hosts, "yolo", "web_fetch example.com", "deny agent");
+    let denied = &["global: deny web_fetch(domain:evil.org)"];
+    check(
+        denied,
+        "yolo",
+        "web_fetch nonsense",
+        "deny global web_fetch(domain:evil.org)",
+    );
+    check(denied, "yolo", "web_fetch https://a.org", "allow mode");
+    let commands = &["global: deny exec(curl *)"];
+    check(commands, "yolo", "exec git status", "allow mode");
+    check(
+        commands,
+        "yolo",
+        "exec env X=1 /usr/bin/curl a.b",
+        "deny global exec(curl *)",
+    );
+    check(
+        commands,
+        "yolo",
+        "exec echo $(c'url' a.b)",
+        "deny global exec(curl *)",
+    );
+    check(
+        commands,
+        "yolo",
+        "exec $program a.b",
+        "deny global exec(curl *)",
+    );
+    check(
+        commands,
+        "yolo",
+        "exec echo 'open",
+        "deny global exec(curl *)",
+    );
+}
+
+#[test]
+fn who_may_change_nothing_changes_nothing() {
+    for (settings, layer) in [("read-only yolo", "agent"), ("plan", "mode")] {
+        check(
+            &["global: approve *"],
+            settings,
+            "write_file a",
+            &format!("deny {layer}"),
+        );
+        check(
+            &["global: approve *"],
+            settings,
+            "mcp__srv__get",
+            &format!("deny {layer}"),
+        );
+        check(&["global: approve *"], settings, "exec ls", "deny sandbox");
+        check(
+            &[],
+            &format!("{settings} sandboxed"),
+            "exec ls",
+            "allow mode",
+        );
+        check(&[], settings, "read_file a", "allow mode");
+        check(&[], settings, "task", "allow mode");
+    }
+    check(&[], "read-only default sandboxed", "exec ls", "allow mode");
+    check(
+        &["global: ask exec"],
+        "read-only default sandboxed",
+        "exec ls",
+        "ask global exec",
+    );
+    check(
+        &[],
+        "read-only default",
+        "web_fetch https://a.b",
+        "ask mode",
+    );
+    check(&[], "plan", "web_fetch https://a.b", "deny mode");
+    check(
+        &["global: approve group:net"],
+        "plan",
+        "web_fetch https://a.b",
+        "allow global group:net",
+    );
+}
+
+#[test]
+fn dangerous_commands_are_asked_about_or_denied() {
+    let call = "exec git push --force";
+    for (settings, expected) in [
+        ("default", "ask danger"),
+        ("accept-edits", "ask danger"),
+        ("yolo", "deny danger"),
+        ("dont-ask", "deny danger"),
+        ("plan sandboxed", "deny danger"),
+        ("yolo dangerous", "allow mode"),
+        ("default dangerous", "ask mode"),
+    ] {
+        check(&[], settings, call, expected);
+    }
+    check(&["global: approve exec"], "yolo", call, "deny danger");
+    check(
+        &["global: approve exec(git push *)"],
+        "default",
+        call,
+        "ask danger",
+    );
+    let exact = &["global: approve exec(git push --force)"];
+    check(
+        exact,
+        "default",
+        call,
+        "allow global exec(git push --force)",
+    );
+    check(
+        exact,
+        "dont-ask",
+        call,
+        "allow global exec(git push --force)",
+    );
+    check(exact, "default", "exec git push --force; ls", "ask danger");
+    check_granted(&[], "default", "exec", call, "ask danger");
+    let granted = "exec(git push --force)";
+    check_granted(
+        &[],
+        "default",
+        granted,
+        call,
+        "allow session exec(git push --force)",
+    );
+    check(
+        &["spawn: approve exec(git push --force)"],
+        "default",
+        call,
+        "ask danger",
+    );
+}
+
+#[test]
+fn rules_that_ask_and_rules_that_approve() {
+    let ask = &["group: ask write_file(.github/**), read_file"];
+    check(
+        ask,
+        "accept-edits",
+        "write_file .github/ci.yml",
+        "ask group write_file(.github/**)",
+    );
+    check(ask, "accept-edits", "write_file src/a", "allow mode");
+    check(ask, "default", "read_file a", "ask group read_file");
+    check(ask, "dont-ask", "read_file a", "deny mode read_file");
+    check(ask, "plan", "read_file a", "deny mode read_file");
+    check(ask, "yolo", "read_file a", "allow mode read_file");
+    let both = &["global: ask read_file; approve read_file"];
+    check(both, "default", "read_file a", "ask global read_file");
+    let approve = &["provider: approve exec(git *), mcp__srv__*"];
+    check(
+        approve,
+        "dont-ask",
+        "exec git log",
+        "allow provider exec(git *)",
+    );
+    check(approve, "default", "exec git log; ls", "ask mode");
+    check(
+        approve,
+        "default",
+        "mcp__srv__get",
+        "allow provider mcp__srv__*",
+    );
+    check(&["spawn: approve exec"], "default", "exec ls", "ask mode");
+    check(&["parent: approve exec"], "default", "exec ls", "ask mode");
+    check_granted(
+        &[],
+        "default",
+        "exec(ls)",
+        "exec ls",
+        "allow session exec(ls)",
+    );
+    check_granted(&[], "default", "exec(ls)", "exec ls -l", "ask mode");
+    let spread = &[
+        "global: approve exec(git *)",
+        "agent: approve exec(cargo *)",
+    ];
+    let jointly = "allow global exec(git *), exec(cargo *)";
+    check(spread, "default", "exec git pull && cargo test", jointly);
+    let with_session = "allow session exec(git *), exec(ls)";
+    let one = &["global: approve exec(git *)"];
+    check_granted(
+        one,
+        "default",
+        "exec(ls)",
+        "exec git pull && ls",
+        with_session,
+    );
+}
+
+#[test]
+fn the_mode_decides_the_rest() {
+    //                        plan    dont-ask default accept  yolo
+    for (call, expected) in [
+        ("todo_write", ["allow", "allow", "allow", "allow", "allow"]),
+        ("read_file a", ["allow", "allow", "allow", "allow", "allow"]),
+        ("task", ["allow", "allow", "allow", "allow", "allow"]),
+        ("write_file a", ["deny", "deny", "ask", "allow", "allow"]),
+        ("exec ls", ["deny", "deny", "ask", "ask", "allow"]),
+        (
+            "web_fetch https://a.b",
+            ["deny", "deny", "ask", "ask", "allow"],
+        ),
+        ("mcp__srv__get", ["deny", "deny", "ask", "ask", "allow"]),
+    ] {
+        for (mode, expected) in Mode::ALL.iter().zip(expected) {
+            let ruling = decide(&[], mode.as_str(), "", call);
+            assert_eq!(ruling.decision.as_str(), expected, "{call} in {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_refusal_says_who_and_why() {
+    let ruling = decide(&["agent: allow read_file, grep"], "default", "", "exec ls");
+    assert_eq!(ruling.why, "the agent rules allows only grep, read_file");
+    let ruling = decide(&[], "yolo", "", "exec rm -rf /");
+    assert!(
+        ruling.why.starts_with("`rm -rf /`: it deletes "),
+        "{}",
+        ruling.why
+    );
+}

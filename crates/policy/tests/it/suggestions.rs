@@ -1,0 +1,81 @@
+//! Rules that a lasting yes could have.
+
+use sortie_policy::{Compiled, suggest};
+
+use crate::stage::{policy, with_call};
+
+fn check(call: &str, expected: &[&str]) {
+    let found = with_call(call, true, suggest);
+    assert_eq!(found, expected, "{call}");
+    // Whatever is offered really lifts the asking.
+    for rule in &found {
+        let compiled = Compiled::new(&policy(&[], "default"), std::slice::from_ref(rule));
+        let decision = with_call(call, true, |call| compiled.decide(call).decision);
+        let dangerous = found.len() == 1;
+        assert!(decision.as_str() == "allow" || dangerous, "{call}: {rule}");
+    }
+}
+
+#[test]
+fn the_narrowest_first() {
+    check(
+        "exec git commit -m 'a b'",
+        &["exec(git commit -m 'a b')", "exec(git commit *)", "exec"],
+    );
+    check("exec ls", &["exec(ls)", "exec(ls *)", "exec"]);
+    check(
+        "exec npm run build",
+        &["exec(npm run build)", "exec(npm run build *)", "exec"],
+    );
+    // It runs a command within a command, which one rule cannot name.
+    check("exec git -C x status", &["exec"]);
+    check("exec ls > out", &["exec"]);
+    check(
+        "exec grep 'a*b' \"it's\"",
+        &[r"exec(grep 'a*b' 'it'\''s')", "exec(grep *)", "exec"],
+    );
+    check("exec git add . && git commit", &["exec"]);
+    check(
+        "write_file src/main.rs",
+        &[
+            "write_file(src/main.rs)",
+            "write_file(src/**)",
+            "write_file",
+        ],
+    );
+    check("write_file a.txt", &["write_file(a.txt)", "write_file"]);
+    check(
+        "write_file a[1]{x}.txt",
+        &["write_file(a[[]1[]][{]x[}].txt)", "write_file"],
+    );
+    check("grep src", &["grep(src/**)", "grep"]);
+    check("grep", &["grep"]);
+    check(
+        "web_fetch https://User@Example.com:1/x",
+        &["web_fetch(domain:example.com)"],
+    );
+    check("mcp__srv__get", &["mcp__srv__get"]);
+}
+
+#[test]
+fn what_runs_anything_is_allowed_exactly_or_not_at_all() {
+    check("exec python x.py", &["exec(python x.py)"]);
+    check("exec bash build.sh", &["exec(bash build.sh)"]);
+    check("exec ./run.sh a", &["exec(./run.sh a)"]);
+    check("exec rm x", &["exec(rm x)"]);
+    check("exec uv run x", &["exec(uv run x)"]);
+    check("exec git push --force", &["exec(git push --force)"]);
+    for call in [
+        "exec env X=1 ls",
+        "exec sudo ls",
+        "exec bash -c 'ls'",
+        "exec echo $HOME",
+        "exec $program",
+        "exec echo 'open",
+        "exec python x.py && ls",
+        "write_file ../x",
+        "web_fetch nonsense",
+    ] {
+        check(call, &[]);
+    }
+}

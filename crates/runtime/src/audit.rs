@@ -1,0 +1,133 @@
+//! What is written down about every call.
+
+use serde_json::Value;
+use sortie_agent::RunState;
+use sortie_core::{
+    Announcement, Arguments, AuditEntry, AuditStage, BlobId, EdgeMode, EffectId, Event, InboxItem,
+    JournalEntry, ResultStatus, Ruling, RunId, RunSpec, Status, ToolCall, ToolResult,
+};
+use sortie_text::{Redactor, cut_middle};
+
+/// How much of one string of the arguments is kept; the journal has all of it.
+const MAX_STRING_CHARS: usize = 2_000;
+/// How much of all arguments is kept.
+const MAX_PARAMETER_BYTES: usize = 16 * 1024;
+
+/// The run whose calls are written down.
+#[derive(Clone, Copy)]
+pub(crate) struct Auditor<'a> {
+    pub(crate) run: RunId,
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) redactor: &'a Redactor,
+}
+
+impl Auditor<'_> {
+    /// What happened to a call. `tool` is the tool's own name, whatever the model called it.
+    pub(crate) fn entry(
+        self,
+        call: &ToolCall,
+        tool: &str,
+        ruling: Option<&Ruling>,
+        stage: AuditStage,
+    ) -> AuditEntry {
+        let parameters = match &call.arguments {
+            Arguments::Json(value) => value.clone(),
+            Arguments::Malformed { raw, .. } => Value::String(raw.clone()),
+        };
+        AuditEntry {
+            run: self.run,
+            parent: self.spec.parent.as_ref().map(|parent| parent.run),
+            root: self.spec.root,
+            depth: self.spec.depth,
+            agent: self.spec.agent.name.clone(),
+            call: call.id.clone(),
+            effect: EffectId::new(self.run, &call.id),
+            tool: tool.to_owned(),
+            parameters: bounded(self.redactor.clean_json(&parameters)),
+            ruling: ruling.cloned(),
+            policy: self.spec.policy_hash.clone(),
+            stage,
+        }
+    }
+}
+
+impl Auditor<'_> {
+    /// The ends of calls that waited for children which have reported.
+    pub(crate) fn answered_by_children(
+        self,
+        before: &RunState,
+        taken: &JournalEntry,
+    ) -> Vec<AuditEntry> {
+        let Event::InboxTaken { items } = &taken.event else {
+            return Vec::new();
+        };
+        let reported = items.iter().filter_map(|item| match item {
+            InboxItem::Announcement(announcement) => Some(announcement),
+            InboxItem::Steer { .. } | InboxItem::Reply { .. } | InboxItem::Question { .. } => None,
+        });
+        let answered = reported.filter(|it| it.mode == EdgeMode::Blocking);
+        answered
+            .filter_map(|announcement| {
+                let call = before.open_call_named(announcement.call.as_ref()?)?;
+                Some(self.entry(call, &call.name, None, reported_stage(announcement)))
+            })
+            .collect()
+    }
+}
+
+fn reported_stage(announcement: &Announcement) -> AuditStage {
+    let outcome = &announcement.outcome;
+    let text = outcome
+        .text()
+        .map(str::to_owned)
+        .or_else(|| outcome.error());
+    AuditStage::Ended {
+        status: match outcome.status() {
+            Status::Completed => ResultStatus::Ok,
+            Status::Pending
+            | Status::Running
+            | Status::Failed
+            | Status::Timeout
+            | Status::Cancelled => ResultStatus::Error,
+        },
+        duration_ms: announcement.elapsed_ms,
+        result: BlobId::of(text.unwrap_or_default().as_bytes())
+            .as_str()
+            .to_owned(),
+        sandbox: None,
+    }
+}
+
+/// The end of a call, from its result.
+pub(crate) fn ended(result: &ToolResult, duration_ms: u64, sandbox: Option<Value>) -> AuditStage {
+    AuditStage::Ended {
+        status: result.status,
+        duration_ms,
+        result: match &result.full {
+            Some(blob) => blob.as_str().to_owned(),
+            None => BlobId::of(result.text.as_bytes()).as_str().to_owned(),
+        },
+        sandbox,
+    }
+}
+
+fn bounded(value: Value) -> Value {
+    let short = shortened(value);
+    let text = short.to_string();
+    if text.len() <= MAX_PARAMETER_BYTES {
+        return short;
+    }
+    Value::String(cut_middle(&text, MAX_PARAMETER_BYTES / 4, "…").text)
+}
+
+fn shortened(value: Value) -> Value {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => value,
+        Value::String(text) => Value::String(cut_middle(&text, MAX_STRING_CHARS, "…").text),
+        Value::Array(items) => items.into_iter().map(shortened).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, field)| (name, shortened(field)))
+            .collect(),
+    }
+}

@@ -1,0 +1,164 @@
+//! What a question can cost at most, and so what has to be set aside before it is asked.
+//!
+//! Pure: the driver brings the balances and writes the reservation.
+
+use sortie_agent::Counted;
+use sortie_core::{
+    Amount, Balance, BudgetKind, MICROS_PER_USD, Message, MicroUsd, ModelRequest, Terms,
+    TokenPrice, Usage,
+};
+
+/// The most tokens of an answer where neither the model nor anybody else says.
+const DEFAULT_MAX_OUTPUT: u64 = 8_192;
+/// An answer shorter than this is not worth a question.
+const MIN_OUTPUT: u64 = 64;
+/// What a vendor may add around the tools and the system prompt.
+const TOKENS_AROUND: u64 = 1_000;
+/// What a vendor may add around each message.
+const TOKENS_PER_MESSAGE: u64 = 16;
+/// The most that a picture counts.
+const TOKENS_PER_IMAGE: u64 = 5_000;
+/// The part of a budget after which the model is warned, in percent.
+const WARN_AT_PERCENT: u64 = 80;
+const MILLION: f64 = 1_000_000.0;
+
+/// What is to be set aside for a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Provision {
+    /// The most it can cost.
+    pub(crate) amount: Amount,
+    /// The most tokens that the answer may have for that.
+    pub(crate) max_output: u64,
+}
+
+/// Why a question cannot be paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unaffordable {
+    /// There is too little of this left.
+    Short(Balance),
+    /// The budget is in money, and nobody knows what the model costs.
+    Unpriced,
+}
+
+/// The kinds that the model has to be warned about.
+pub(crate) fn low(balances: &[Balance], was_warned: impl Fn(BudgetKind) -> bool) -> Vec<Balance> {
+    balances
+        .iter()
+        .filter(|balance| balance.percent_spent() >= WARN_AT_PERCENT && !was_warned(balance.kind))
+        .copied()
+        .collect()
+}
+
+/// What to set aside for a question: the most it can cost, with an answer as long as the account
+/// can pay.
+pub(crate) fn provide(
+    request: &ModelRequest,
+    counted: Option<Counted>,
+    terms: Terms,
+    balances: &[Balance],
+) -> Result<Provision, Unaffordable> {
+    let input = input_bound(request, counted);
+    let mut output = request
+        .options
+        .sampling
+        .max_tokens
+        .or(terms.max_output)
+        .unwrap_or(DEFAULT_MAX_OUTPUT);
+    for balance in balances {
+        let payable = match balance.kind {
+            BudgetKind::Tokens => balance.left().saturating_sub(input),
+            BudgetKind::Usd => {
+                let price = terms.price.ok_or(Unaffordable::Unpriced)?;
+                payable_output(balance.left(), input, price)
+            }
+            BudgetKind::ToolCalls | BudgetKind::Children => continue,
+        };
+        if payable < MIN_OUTPUT.min(output) {
+            return Err(Unaffordable::Short(*balance));
+        }
+        output = output.min(payable);
+    }
+    Ok(Provision {
+        amount: Amount {
+            tokens: input.saturating_add(output),
+            usd_micros: terms.price.map_or(0, |price| cost(input, output, price)),
+            ..Amount::default()
+        },
+        max_output: output,
+    })
+}
+
+/// What an answer really cost, where the provider says; what was set aside where it does not.
+pub(crate) fn settled(usage: &Usage, reserved: Amount) -> Amount {
+    Amount {
+        tokens: usage.total_tokens().unwrap_or(reserved.tokens),
+        usd_micros: usage.cost_usd.map_or(reserved.usd_micros, micros),
+        ..Amount::default()
+    }
+}
+
+/// More tokens than any vendor counts for the question: no token is shorter than a byte, and what
+/// was counted before need not be guessed.
+fn input_bound(request: &ModelRequest, counted: Option<Counted>) -> u64 {
+    let (known, rest) = match counted {
+        Some(counted) if counted.messages <= request.messages.len() => {
+            (counted.tokens, &request.messages[counted.messages..])
+        }
+        Some(_) | None => {
+            let tools: usize = request
+                .tools
+                .iter()
+                .map(|tool| {
+                    tool.name.len() + tool.description.len() + tool.parameters.to_string().len()
+                })
+                .sum();
+            ((request.system.len() + tools) as u64, &request.messages[..])
+        }
+    };
+    let rest: u64 = rest.iter().map(|message| message_bound(message)).sum();
+    known + rest + TOKENS_AROUND
+}
+
+fn message_bound(message: &Message) -> u64 {
+    let bytes = match message {
+        Message::User { text } | Message::Notice { text } => text.len(),
+        // Whatever its shape on the wire, it is no longer than this.
+        Message::Assistant { blocks } => {
+            serde_json::to_string(blocks).map_or(usize::MAX / 4, |text| text.len())
+        }
+        Message::Tools { results } => results
+            .iter()
+            .map(|result| {
+                result.text.len()
+                    + result.call.as_str().len()
+                    + result.provider_id.as_ref().map_or(0, String::len)
+                    + result.images.len() * TOKENS_PER_IMAGE as usize
+                    + TOKENS_PER_MESSAGE as usize
+            })
+            .sum(),
+    };
+    bytes as u64 + TOKENS_PER_MESSAGE
+}
+
+fn payable_output(left: MicroUsd, input: u64, price: TokenPrice) -> u64 {
+    let for_output = left as f64 - input as f64 * price.input * (MICROS_PER_USD / MILLION);
+    if for_output < 0.0 {
+        return 0;
+    }
+    if price.output <= 0.0 {
+        return u64::MAX;
+    }
+    (for_output / (price.output * (MICROS_PER_USD / MILLION))) as u64
+}
+
+fn cost(input: u64, output: u64, price: TokenPrice) -> MicroUsd {
+    micros((input as f64 * price.input + output as f64 * price.output) / MILLION)
+}
+
+/// Rounded up: what is not counted would be overspent.
+fn micros(usd: f64) -> MicroUsd {
+    (usd * MICROS_PER_USD).ceil().max(0.0) as MicroUsd
+}
+
+#[cfg(test)]
+mod tests;

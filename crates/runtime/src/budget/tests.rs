@@ -1,0 +1,135 @@
+use std::sync::Arc;
+
+use sortie_core::{Asker, Sampling, TurnOptions};
+
+use super::*;
+
+const RUN: &str = "01900000-0000-7000-8000-000000000001";
+
+fn request(text: &str, max_tokens: Option<u64>) -> ModelRequest {
+    ModelRequest {
+        asker: Asker {
+            run: RUN.parse().unwrap(),
+            root: RUN.parse().unwrap(),
+            agent: "main".to_owned(),
+            label: "l".to_owned(),
+            task: "t".to_owned(),
+            depth: 0,
+            turn: 1,
+        },
+        model: "m".to_owned(),
+        system: "".into(),
+        tools: Arc::default(),
+        messages: vec![Arc::new(Message::User {
+            text: text.to_owned(),
+        })],
+        images: Arc::default(),
+        options: TurnOptions {
+            sampling: Sampling {
+                max_tokens,
+                ..Sampling::default()
+            },
+            ..TurnOptions::default()
+        },
+    }
+}
+
+fn balance(kind: BudgetKind, limit: u64, spent: u64) -> Balance {
+    Balance {
+        kind,
+        limit,
+        spent,
+        reserved: 0,
+    }
+}
+
+const PRICE: Terms = Terms {
+    price: Some(TokenPrice {
+        input: 2.0,
+        output: 10.0,
+    }),
+    max_output: Some(1_000),
+};
+
+fn check(text: &str, balances: &[Balance], expected: Result<(u64, u64, u64), Unaffordable>) {
+    let given = provide(&request(text, None), None, PRICE, balances);
+    let given = given.map(|provision| {
+        (
+            provision.amount.tokens,
+            provision.amount.usd_micros,
+            provision.max_output,
+        )
+    });
+    assert_eq!(given, expected);
+}
+
+#[test]
+fn an_answer_is_as_long_as_the_account_can_pay() {
+    // 4 bytes, 16 around the message, 1,000 around everything.
+    check("four", &[], Ok((1_020 + 1_000, 2 * 1_020 + 10_000, 1_000)));
+    check(
+        "four",
+        &[balance(BudgetKind::Tokens, 1_500, 0)],
+        Ok((1_500, 2 * 1_020 + 4_800, 480)),
+    );
+    check(
+        "four",
+        &[balance(BudgetKind::Usd, 5_000, 0)],
+        Ok((1_020 + 296, 2 * 1_020 + 2_960, 296)),
+    );
+}
+
+#[test]
+fn what_is_too_short_is_not_asked() {
+    let tokens = balance(BudgetKind::Tokens, 2_000, 950);
+    check("four", &[tokens], Err(Unaffordable::Short(tokens)));
+    let usd = balance(BudgetKind::Usd, 2_600, 0);
+    check("four", &[usd], Err(Unaffordable::Short(usd)));
+    let unpriced = provide(
+        &request("four", None),
+        None,
+        Terms::default(),
+        &[balance(BudgetKind::Usd, 1_000_000, 0)],
+    );
+    assert_eq!(unpriced, Err(Unaffordable::Unpriced));
+}
+
+#[test]
+fn what_was_counted_is_not_guessed_again() {
+    let long = "x".repeat(100_000);
+    let counted = Counted {
+        messages: 1,
+        tokens: 25_000,
+    };
+    let provision = provide(&request(&long, Some(10)), Some(counted), PRICE, &[]).unwrap();
+    assert_eq!(provision.amount.tokens, 25_000 + 1_000 + 10);
+}
+
+#[test]
+fn an_unknown_price_of_an_answer_is_what_was_set_aside() {
+    let reserved = Amount {
+        tokens: 500,
+        usd_micros: 700,
+        ..Amount::default()
+    };
+    assert_eq!(settled(&Usage::default(), reserved), reserved);
+    let known = Usage {
+        input_tokens: Some(10),
+        output_tokens: Some(5),
+        cost_usd: Some(0.000_001_2),
+        ..Usage::default()
+    };
+    assert_eq!(settled(&known, reserved).tokens, 15);
+    assert_eq!(settled(&known, reserved).usd_micros, 2, "rounded up");
+}
+
+#[test]
+fn a_warning_comes_once_and_at_four_fifths() {
+    let balances = [
+        balance(BudgetKind::Tokens, 100, 80),
+        balance(BudgetKind::Usd, 100, 79),
+        balance(BudgetKind::ToolCalls, 100, 95),
+    ];
+    let low = low(&balances, |kind| kind == BudgetKind::ToolCalls);
+    assert_eq!(low, [balances[0]]);
+}

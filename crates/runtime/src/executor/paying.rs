@@ -1,0 +1,102 @@
+//! What a run may spend: set aside before it is spent, and the end of the run where it is not there.
+
+use sortie_agent::OpenCall;
+use sortie_core::{
+    Amount, Balance, BudgetKind, Event, Fault, ModelError, ModelRequest, NotificationKind, Reserve,
+    Reserved,
+};
+use sortie_text::t;
+
+use super::Executor;
+use crate::budget::{self, Unaffordable};
+use crate::pen::PenError;
+
+impl Executor {
+    /// Sets aside what a question can cost at most, where an account limits it; `None` if the
+    /// machine has to be asked again first.
+    pub(super) async fn provide(
+        &mut self,
+        request: &mut ModelRequest,
+    ) -> Result<Option<Option<Amount>>, PenError> {
+        if self.spec.account.is_none() {
+            return Ok(Some(None));
+        }
+        self.pen.settle().await?;
+        let balances = self.shared.store.balances(self.fence.run).await?;
+        let state = self.pen.state();
+        let low = budget::low(&balances, |kind| state.was_warned(kind));
+        if !low.is_empty() {
+            self.notify(NotificationKind::BudgetLow {
+                balances: low.clone(),
+            });
+            self.pen.write(Event::BudgetLow { balances: low }).await?;
+            return Ok(None);
+        }
+        let terms = self.shared.models.terms(&request.model);
+        let provision =
+            match budget::provide(request, state.counted(&request.model), terms, &balances) {
+                Ok(provision) => provision,
+                Err(Unaffordable::Short(balance)) => {
+                    self.spent_up(balance).await?;
+                    return Ok(None);
+                }
+                Err(Unaffordable::Unpriced) => {
+                    let message = t!(
+                        self.spec.lang,
+                        "fail-unpriced",
+                        model = request.model.as_str()
+                    );
+                    let error = ModelError::new(Fault::BadRequest, message);
+                    self.note_failure(request.model.clone(), error, None)
+                        .await?;
+                    return Ok(None);
+                }
+            };
+        request.options.sampling.max_tokens = Some(provision.max_output);
+        let reserve = Reserve {
+            fence: self.fence,
+            amount: provision.amount,
+        };
+        match self.shared.store.reserve(reserve).await? {
+            Reserved::Granted { .. } => Ok(Some(Some(provision.amount))),
+            // Somebody else of the tree was faster.
+            Reserved::Short { balance } => {
+                self.spent_up(balance).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    async fn spent_up(&mut self, balance: Balance) -> Result<(), PenError> {
+        self.pen
+            .write(Event::BudgetSpent {
+                kind: balance.kind,
+                limit: balance.limit,
+                left: balance.left(),
+            })
+            .await
+    }
+
+    /// Takes a new call from the account that limits calls, if one does; `false` if it is empty,
+    /// which ends the run.
+    pub(super) async fn pay_for(&mut self, open: &OpenCall) -> Result<bool, PenError> {
+        if self.spec.account.is_none() || !self.counts_calls || !open.is_new() {
+            return Ok(true);
+        }
+        self.pen.settle().await?;
+        let spent = self
+            .shared
+            .store
+            .spend(self.fence, BudgetKind::ToolCalls, 1)
+            .await?;
+        let Some(balance) = spent.balance else {
+            self.counts_calls = false;
+            return Ok(true);
+        };
+        if spent.granted == 0 {
+            self.spent_up(balance).await?;
+            return Ok(false);
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,136 @@
+//! What a run asks of persons and of its parent, and what its model reads when somebody has replied.
+
+use std::time::Duration;
+
+use sortie_core::{
+    Addressee, Answerer, ApprovalRequest, EdgeMode, EffectId, Fence, Lang, OpenRequest, Question,
+    Reply, Request, RequestId, RequestKind, ResultStatus, RunSpec, Timestamp,
+};
+use sortie_text::{cut_middle, t};
+
+use crate::runtime::millis;
+
+/// The longest question.
+const MAX_QUESTION_CHARS: usize = 4_000;
+/// The longest answer that a model reads.
+const MAX_ANSWER_CHARS: usize = 24_000;
+
+/// A request whether a call may run.
+pub(crate) fn approval(
+    effect: &EffectId,
+    approval: ApprovalRequest,
+    expires_at: Timestamp,
+) -> Request {
+    Request {
+        id: RequestId::of(effect),
+        expires_at,
+        kind: RequestKind::Approval(Box::new(approval)),
+    }
+}
+
+/// A question of a run. One without a parent can only ask a person, and so can one whose parent
+/// waits for it.
+pub(crate) fn question(
+    effect: &EffectId,
+    spec: &RunSpec,
+    mut question: Question,
+    expires_at: Timestamp,
+) -> Request {
+    let parent_can_answer = spec
+        .parent
+        .as_ref()
+        .is_some_and(|parent| parent.mode == EdgeMode::Background);
+    if !parent_can_answer {
+        question.to = Addressee::Person;
+    }
+    question.text = cut_middle(&question.text, MAX_QUESTION_CHARS, " […] ").text;
+    Request {
+        id: RequestId::of(effect),
+        expires_at,
+        kind: RequestKind::Question(question),
+    }
+}
+
+/// A request as people see it.
+pub(crate) fn open(
+    fence: Fence,
+    spec: &RunSpec,
+    request: Request,
+    asked_at: Timestamp,
+) -> OpenRequest {
+    OpenRequest {
+        request,
+        task_id: fence.run,
+        root_id: spec.root,
+        session_id: spec.session.clone(),
+        agent: spec.agent.name.clone(),
+        label: spec.label.clone(),
+        depth: spec.depth,
+        asked_at,
+        reply: None,
+        replied_at: None,
+    }
+}
+
+/// When a request that is made now is over.
+pub(crate) fn expiry(now: Timestamp, wait: Duration) -> Timestamp {
+    now.plus_ms(millis(wait))
+}
+
+/// What a model reads of a reply that is no approval.
+pub(crate) fn words(
+    lang: Lang,
+    tool: &str,
+    request: &Request,
+    reply: &Reply,
+) -> (ResultStatus, String) {
+    match (&request.kind, reply) {
+        (_, Reply::Approved { .. }) => (ResultStatus::Ok, String::new()),
+        (_, Reply::Refused { words: None, .. }) => (
+            ResultStatus::Denied,
+            t!(lang, "approval-refused", tool = tool),
+        ),
+        (
+            _,
+            Reply::Refused {
+                words: Some(words), ..
+            },
+        ) => (
+            ResultStatus::Denied,
+            t!(
+                lang,
+                "approval-refused-words",
+                tool = tool,
+                words = bounded(words)
+            ),
+        ),
+        (_, Reply::Answered { by, text }) => {
+            let text = bounded(text);
+            let words = match by {
+                Answerer::Parent => t!(lang, "question-answer-parent", text = text),
+                Answerer::Person => t!(lang, "question-answer-person", text = text),
+            };
+            (ResultStatus::Ok, words)
+        }
+        (RequestKind::Approval(_), Reply::Expired) => (
+            ResultStatus::Denied,
+            t!(lang, "approval-expired", tool = tool),
+        ),
+        (RequestKind::Question(question), Reply::Expired) => unanswered(lang, question),
+    }
+}
+
+/// What holds when nobody answers a question.
+pub(crate) fn unanswered(lang: Lang, question: &Question) -> (ResultStatus, String) {
+    match &question.default {
+        Some(default) => (
+            ResultStatus::Ok,
+            t!(lang, "question-default", text = bounded(default)),
+        ),
+        None => (ResultStatus::Error, t!(lang, "question-none")),
+    }
+}
+
+fn bounded(text: &str) -> String {
+    cut_middle(text, MAX_ANSWER_CHARS, "\n…\n").text
+}

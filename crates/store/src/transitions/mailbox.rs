@@ -1,0 +1,134 @@
+//! Replies of other processes, and requests whose time is up.
+
+use rusqlite::{Connection, Row, params};
+use sortie_core::{Replied, Reply, ReplyTo, RequestId, RunId, Timestamp};
+
+use crate::fault::{Done, Fault};
+use crate::sql;
+use crate::transitions::request_views::find;
+use crate::transitions::requests::{escalate, must_load, reply};
+
+/// Requests settled in one transaction; the rest stays due.
+const MAX_SETTLED: i64 = 1_000;
+
+/// Whether there is anything to settle.
+pub(crate) fn any_due(connection: &Connection, now: Timestamp) -> Done<bool> {
+    let due = sql::count(
+        connection,
+        "SELECT EXISTS (SELECT 1 FROM mailbox)
+             OR EXISTS (SELECT 1 FROM requests WHERE state = 'open' AND expires_at <= ?1)
+             OR EXISTS (SELECT 1 FROM requests WHERE state = 'open'
+                        AND escalate_at IS NOT NULL AND escalate_at <= ?1)",
+        [now.0],
+    )?;
+    Ok(due > 0)
+}
+
+/// Takes in what other processes replied, then ends what nobody replied to in time, then hands
+/// what parents have not answered to persons.
+pub(crate) fn settle(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId, RequestId)>> {
+    let mut heard = Vec::new();
+    for letter in take_mailbox(connection)? {
+        heard.extend(hear(connection, &letter)?);
+    }
+    for request in due(
+        connection,
+        "SELECT id FROM requests WHERE state = 'open' AND expires_at <= ?1
+         ORDER BY expires_at, id LIMIT ?2",
+        now,
+    )? {
+        let expired = ReplyTo {
+            request,
+            reply: Reply::Expired,
+            at: now,
+        };
+        heard.extend(hear(connection, &expired)?);
+    }
+    for request in due(
+        connection,
+        "SELECT id FROM requests WHERE state = 'open' AND escalate_at IS NOT NULL
+             AND escalate_at <= ?1 ORDER BY escalate_at, id LIMIT ?2",
+        now,
+    )? {
+        escalate(connection, &request)?;
+    }
+    Ok(heard)
+}
+
+fn hear(connection: &Connection, letter: &ReplyTo) -> Done<Option<(RunId, RequestId)>> {
+    match reply(connection, letter) {
+        Ok(Replied::Noted { run }) => Ok(Some((run, letter.request.clone()))),
+        Ok(Replied::TooLate { .. }) => Ok(None),
+        // Its run may have been deleted meanwhile; one bad letter does not hold up the others.
+        Err(Fault::Refused(error)) => {
+            tracing::warn!(%error, request = %letter.request, "a reply was not taken");
+            Ok(None)
+        }
+        Err(fault @ Fault::Broken(_)) => Err(fault),
+    }
+}
+
+/// Empties the mailbox. What is not a reply is dropped: nobody but this program writes there.
+fn take_mailbox(connection: &Connection) -> Done<Vec<ReplyTo>> {
+    let letters = sql::all(
+        connection,
+        "SELECT id, request_id, reply, at FROM mailbox ORDER BY id LIMIT ?1",
+        [MAX_SETTLED],
+        |row| Ok((row.get::<_, i64>("id")?, letter(row))),
+    )?;
+    let mut readable = Vec::with_capacity(letters.len());
+    for (id, letter) in letters {
+        sql::run(connection, "DELETE FROM mailbox WHERE id = ?1", [id])?;
+        match letter {
+            Ok(letter) => readable.push(letter),
+            Err(fault) => {
+                let error = fault.while_doing("read a reply");
+                tracing::warn!(%error, "a reply was dropped");
+            }
+        }
+    }
+    Ok(readable)
+}
+
+fn letter(row: &Row<'_>) -> Done<ReplyTo> {
+    Ok(ReplyTo {
+        request: RequestId::from_text(row.get_ref("request_id")?.as_str()?),
+        reply: sql::json(row, "reply")?,
+        at: Timestamp(row.get("at")?),
+    })
+}
+
+fn due(connection: &Connection, query: &str, now: Timestamp) -> Done<Vec<RequestId>> {
+    sql::all(connection, query, params![now.0, MAX_SETTLED], |row| {
+        Ok(RequestId::from_text(row.get_ref(0)?.as_str()?))
+    })
+}
+
+/// Puts a reply into the mailbox, unless it is plain already that it comes too late.
+pub(crate) fn leave_reply(connection: &Connection, letter: &ReplyTo) -> Done<Replied> {
+    let request = find(connection, letter.request.as_str())?.request.id;
+    let stored = must_load(connection, &request)?;
+    if let Some(too_late) = stored.too_late(&letter.reply, letter.at)? {
+        return Ok(too_late);
+    }
+    let inserted = sql::run(
+        connection,
+        "INSERT INTO mailbox (request_id, reply, at) VALUES (?1, ?2, ?3)
+         ON CONFLICT (request_id) DO NOTHING",
+        params![
+            request.as_str(),
+            serde_json::to_string(&letter.reply)?,
+            letter.at.0
+        ],
+    )?;
+    if inserted > 0 {
+        return Ok(Replied::Noted { run: stored.run });
+    }
+    let earlier = sql::first(
+        connection,
+        "SELECT reply FROM mailbox WHERE request_id = ?1",
+        [request.as_str()],
+        |row| sql::json(row, "reply"),
+    )?;
+    Ok(Replied::TooLate { earlier })
+}

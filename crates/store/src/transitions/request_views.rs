@@ -1,0 +1,93 @@
+//! Requests as people see them, with who asks.
+
+use rusqlite::{Connection, Row, params};
+use sortie_core::{OpenRequest, RequestFilter, RequestId, StoreError, Timestamp};
+
+use crate::fault::Done;
+use crate::sql;
+use crate::transitions::requests::unknown;
+
+/// The shortest beginning of a request's id that a person may type.
+const MIN_PREFIX_CHARS: usize = 4;
+
+/// The columns of a request as people see it. A statement adds its condition and order.
+const SELECT: &str = "SELECT body, requests.run_id, runs.root_id, agent, label, depth, asked_at, \
+     reply, replied_at, \
+     (SELECT session FROM runs AS root WHERE root.run_id = runs.root_id) AS root_session \
+     FROM requests JOIN runs ON runs.run_id = requests.run_id";
+
+fn open_request(row: &Row<'_>) -> Done<OpenRequest> {
+    Ok(OpenRequest {
+        request: sql::json(row, "body")?,
+        task_id: sql::word(row, "run_id")?,
+        root_id: sql::word(row, "root_id")?,
+        session_id: sql::word(row, "root_session")?,
+        agent: row.get("agent")?,
+        label: row.get("label")?,
+        depth: row.get("depth")?,
+        asked_at: Timestamp(row.get("asked_at")?),
+        reply: sql::optional_json(row, "reply")?,
+        replied_at: row.get::<_, Option<i64>>("replied_at")?.map(Timestamp),
+    })
+}
+
+/// Requests, oldest first. Those that were closed without a reply are nobody's business any more.
+pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<OpenRequest>> {
+    let limit = match filter.limit {
+        0 => -1,
+        limit => i64::from(limit),
+    };
+    let states = if filter.replied {
+        "state <> 'closed'"
+    } else {
+        "state = 'open'"
+    };
+    sql::all(
+        connection,
+        &format!(
+            "{SELECT} WHERE {states} AND requests.run_id = COALESCE(?1, requests.run_id)
+             ORDER BY asked_at, id LIMIT ?2"
+        ),
+        params![filter.run.map(|run| run.to_string()), limit],
+        open_request,
+    )
+}
+
+/// The request that a person means: an open one before all others.
+pub(crate) fn find(connection: &Connection, typed: &str) -> Done<OpenRequest> {
+    let prefix = RequestId::from_text(typed);
+    let prefix = prefix.as_str();
+    if prefix.chars().count() < MIN_PREFIX_CHARS {
+        let text = format!("{typed}: at least {MIN_PREFIX_CHARS} characters of its id are needed");
+        return Err(unknown(&text));
+    }
+    if !prefix.chars().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(unknown(typed));
+    }
+    // Ids are hexadecimal, so every id with the prefix sorts before the prefix and a `g`.
+    let mut found = sql::all(
+        connection,
+        &format!("{SELECT} WHERE id >= ?1 AND id < ?2 ORDER BY state <> 'open', id"),
+        params![prefix, format!("{prefix}g")],
+        open_request,
+    )?;
+    let open = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM requests WHERE id >= ?1 AND id < ?2 AND state = 'open'",
+        params![prefix, format!("{prefix}g")],
+    )?;
+    let fitting = if open > 0 {
+        usize::try_from(open).unwrap_or(usize::MAX)
+    } else {
+        found.len()
+    };
+    match fitting {
+        0 => Err(unknown(typed)),
+        1 => Ok(found.swap_remove(0)),
+        count => Err(StoreError::Ambiguous {
+            prefix: format!("the request {typed}"),
+            count,
+        }
+        .into()),
+    }
+}

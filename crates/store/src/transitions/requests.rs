@@ -1,0 +1,360 @@
+//! Runs ask, and hear once: the request is written with the fact that it was asked, the reply enters
+//! the inbox with the note that somebody replied.
+
+use rusqlite::{Connection, params};
+use sortie_core::{
+    Addressee, CallId, InboxItem, Question, Replied, Reply, ReplyTo, Request, RequestId,
+    RequestKind, RunId, SessionGrant, SessionKey, Status, StoreError, Timestamp,
+};
+
+use crate::fault::{Done, Fault};
+use crate::row::Phase;
+use crate::sql;
+use crate::transitions::deliver::{self, Put};
+
+/// Something that a run asks.
+#[derive(Clone, Debug)]
+pub(crate) struct Ask {
+    pub(crate) call: CallId,
+    pub(crate) request: Request,
+}
+
+/// Writes a request. One that a replayed call asks again is the same.
+pub(crate) fn ask(connection: &Connection, run: RunId, ask: &Ask, at: Timestamp) -> Done<()> {
+    let Ask { call, request } = ask;
+    let asked = Asked {
+        parent: listening_parent(connection, run, request)?,
+        request,
+    };
+    if !asked.insert(connection, run, call, at)? {
+        return asked.must_be_known(connection, run, call);
+    }
+    asked.tell_parent(connection, run, at)
+}
+
+/// A request with the run that it goes to, if it goes to one.
+#[derive(Debug)]
+struct Asked<'a> {
+    request: &'a Request,
+    parent: Option<RunId>,
+}
+
+impl Asked<'_> {
+    fn insert(
+        &self,
+        connection: &Connection,
+        run: RunId,
+        call: &CallId,
+        at: Timestamp,
+    ) -> Done<bool> {
+        let (addressee, body) = match self.parent {
+            Some(_) => ("parent", self.request.clone()),
+            None => ("person", for_a_person(self.request.clone())),
+        };
+        let inserted = sql::run(
+            connection,
+            "INSERT INTO requests
+                 (id, run_id, call_id, kind, addressee, body, asked_at, escalate_at, expires_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO NOTHING",
+            params![
+                body.id.as_str(),
+                run.to_string(),
+                call.as_str(),
+                body.kind.name(),
+                addressee,
+                serde_json::to_string(&body)?,
+                at.0,
+                self.parent.map(|_| halfway(at, body.expires_at).0),
+                body.expires_at.0
+            ],
+        )?;
+        Ok(inserted > 0)
+    }
+
+    /// Two calls whose requests have the same id would wait for one reply.
+    fn must_be_known(&self, connection: &Connection, run: RunId, call: &CallId) -> Done<()> {
+        let same = sql::count(
+            connection,
+            "SELECT COUNT(*) FROM requests WHERE id = ?1 AND run_id = ?2 AND call_id = ?3",
+            params![self.request.id.as_str(), run.to_string(), call.as_str()],
+        )?;
+        if same == 0 {
+            return Err(Fault::Broken("two requests have the same id".into()));
+        }
+        Ok(())
+    }
+
+    fn tell_parent(&self, connection: &Connection, run: RunId, at: Timestamp) -> Done<()> {
+        let (Some(parent), RequestKind::Question(question)) = (self.parent, &self.request.kind)
+        else {
+            return Ok(());
+        };
+        let label = sql::first(
+            connection,
+            "SELECT label FROM runs WHERE run_id = ?1",
+            [run.to_string()],
+            |row| Ok(row.get(0)?),
+        )?;
+        let key = format!("question:{}", self.request.id);
+        let item = InboxItem::Question {
+            request: self.request.id.clone(),
+            child: run,
+            label: label.unwrap_or_default(),
+            question: question.clone(),
+        };
+        // A parent that has ended is not one that listens.
+        deliver::put(connection, parent, Some(&key), &item, at)?;
+        Ok(())
+    }
+}
+
+/// The parent that a question can go to: one that has not ended, and whose call does not wait for
+/// this very run, for then it cannot answer before the run has ended.
+fn listening_parent(connection: &Connection, run: RunId, request: &Request) -> Done<Option<RunId>> {
+    match &request.kind {
+        RequestKind::Approval(_)
+        | RequestKind::Question(Question {
+            to: Addressee::Person,
+            ..
+        }) => Ok(None),
+        RequestKind::Question(Question {
+            to: Addressee::Parent,
+            ..
+        }) => sql::first(
+            connection,
+            "SELECT parent.run_id FROM runs AS run JOIN runs AS parent
+                 ON parent.run_id = run.parent_id
+             WHERE run.run_id = ?1 AND run.mode = 'background' AND parent.phase <> 'ended'",
+            [run.to_string()],
+            |row| sql::word(row, "run_id"),
+        ),
+    }
+}
+
+fn for_a_person(mut request: Request) -> Request {
+    match &mut request.kind {
+        RequestKind::Question(question) => question.to = Addressee::Person,
+        RequestKind::Approval(_) => {}
+    }
+    request
+}
+
+/// A parent has half of the time; what is left is for a person.
+fn halfway(asked: Timestamp, expires: Timestamp) -> Timestamp {
+    let half = expires.ms_since(asked) / 2;
+    asked.plus_ms(sql::whole(half))
+}
+
+/// Nobody needs a reply any more to a call that has its answer.
+pub(crate) fn close_call(connection: &Connection, run: &str, call: &CallId) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE requests SET state = 'closed'
+         WHERE run_id = ?1 AND call_id = ?2 AND state = 'open'",
+        [run, call.as_str()],
+    )?;
+    Ok(())
+}
+
+/// A run that has ended hears nothing, and answers nothing: its own requests are closed, and what
+/// it was asked goes to a person.
+pub(crate) fn leave(connection: &Connection, run: &str) -> Done<()> {
+    sql::run(
+        connection,
+        "UPDATE requests SET state = 'closed' WHERE run_id = ?1 AND state = 'open'",
+        [run],
+    )?;
+    let asked = sql::all(
+        connection,
+        "SELECT requests.body FROM runs JOIN requests ON requests.run_id = runs.run_id
+         WHERE runs.parent_id = ?1 AND state = 'open' AND addressee = 'parent'",
+        [run],
+        |row| sql::json(row, "body"),
+    )?;
+    for request in asked {
+        hand_to_person(connection, request)?;
+    }
+    Ok(())
+}
+
+fn hand_to_person(connection: &Connection, request: Request) -> Done<()> {
+    let request = for_a_person(request);
+    sql::run(
+        connection,
+        "UPDATE requests SET addressee = 'person', escalate_at = NULL, body = ?2
+         WHERE id = ?1 AND state = 'open'",
+        params![request.id.as_str(), serde_json::to_string(&request)?],
+    )?;
+    Ok(())
+}
+
+/// Hands a question to a person. One that has its reply stays as it is.
+pub(crate) fn escalate(connection: &Connection, request: &RequestId) -> Done<()> {
+    let stored = must_load(connection, request)?;
+    hand_to_person(connection, stored.request)
+}
+
+/// A request, as far as a reply has to know it.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    request: Request,
+    pub(crate) run: RunId,
+    call: CallId,
+    open: bool,
+    earlier: Option<Reply>,
+    status: Status,
+    phase: Phase,
+    /// The session of the first run of the tree.
+    session: SessionKey,
+}
+
+/// Reads a request that has to be there.
+pub(crate) fn must_load(connection: &Connection, request: &RequestId) -> Done<Stored> {
+    let found = sql::first(
+        connection,
+        "SELECT body, requests.run_id, call_id, state = 'open' AS open, reply, runs.status, phase,
+                (SELECT session FROM runs AS root WHERE root.run_id = runs.root_id) AS session
+         FROM requests JOIN runs ON runs.run_id = requests.run_id WHERE id = ?1",
+        [request.as_str()],
+        |row| {
+            Ok(Stored {
+                request: sql::json(row, "body")?,
+                run: sql::word(row, "run_id")?,
+                call: CallId::from_stored(row.get::<_, String>("call_id")?),
+                open: row.get("open")?,
+                earlier: sql::optional_json(row, "reply")?,
+                status: sql::word(row, "status")?,
+                phase: sql::word(row, "phase")?,
+                session: sql::word(row, "session")?,
+            })
+        },
+    )?;
+    found.ok_or_else(|| unknown(request.as_str()))
+}
+
+/// There is no such request.
+pub(crate) fn unknown(typed: &str) -> Fault {
+    Fault::Refused(StoreError::NotFound(format!("with the request {typed}")))
+}
+
+impl Stored {
+    /// Whether this reply can still be given: `Some` tells why it is too late. An error if it is no
+    /// reply to what was asked.
+    pub(crate) fn too_late(&self, reply: &Reply, at: Timestamp) -> Done<Option<Replied>> {
+        if !self.open || self.phase == Phase::Ended {
+            return Ok(Some(Replied::TooLate {
+                earlier: self.earlier.clone(),
+            }));
+        }
+        self.check_kind(reply)?;
+        let expired = at >= self.request.expires_at && *reply != Reply::Expired;
+        Ok(expired.then_some(Replied::TooLate {
+            earlier: Some(Reply::Expired),
+        }))
+    }
+
+    fn check_kind(&self, reply: &Reply) -> Done<()> {
+        let what = match (&self.request.kind, reply) {
+            (_, Reply::Expired)
+            | (RequestKind::Approval(_), Reply::Approved { .. } | Reply::Refused { .. })
+            | (RequestKind::Question(_), Reply::Answered { .. }) => return Ok(()),
+            (RequestKind::Approval(_), Reply::Answered { .. }) => {
+                "it waits for an approval, so approve or refuse it"
+            }
+            (RequestKind::Question(_), Reply::Approved { .. } | Reply::Refused { .. }) => {
+                "it asks a question, so answer it in words"
+            }
+        };
+        Err(StoreError::WrongState {
+            run: self.run,
+            status: self.status,
+            what,
+        }
+        .into())
+    }
+}
+
+/// Notes a reply and puts it into the run's inbox.
+pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
+    let stored = must_load(connection, &reply.request)?;
+    if let Some(too_late) = stored.too_late(&reply.reply, reply.at)? {
+        return Ok(too_late);
+    }
+    let item = InboxItem::Reply {
+        request: reply.request.clone(),
+        call: stored.call.clone(),
+        reply: reply.reply.clone(),
+    };
+    let key = format!("reply:{}", reply.request);
+    match deliver::put(connection, stored.run, Some(&key), &item, reply.at)? {
+        Put::Accepted => {}
+        Put::Ended | Put::Missing => return Ok(Replied::TooLate { earlier: None }),
+    }
+    sql::run(
+        connection,
+        "UPDATE requests SET state = 'replied', reply = ?2, replied_at = ?3 WHERE id = ?1",
+        params![
+            reply.request.as_str(),
+            serde_json::to_string(&reply.reply)?,
+            reply.at.0
+        ],
+    )?;
+    remember_grant(connection, &stored.session, &reply.reply, reply.at)?;
+    Ok(Replied::Noted { run: stored.run })
+}
+
+fn remember_grant(
+    connection: &Connection,
+    session: &SessionKey,
+    reply: &Reply,
+    at: Timestamp,
+) -> Done<()> {
+    let (by, rule) = match reply {
+        Reply::Approved {
+            by,
+            lasting: Some(rule),
+        } => (by, rule),
+        Reply::Approved { lasting: None, .. }
+        | Reply::Refused { .. }
+        | Reply::Answered { .. }
+        | Reply::Expired => return Ok(()),
+    };
+    sql::run(
+        connection,
+        "INSERT INTO grants (session, rule, by, at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (session, rule) DO NOTHING",
+        params![session.as_str(), rule, by, at.0],
+    )?;
+    Ok(())
+}
+
+/// What persons allowed for a whole session, oldest first.
+pub(crate) fn grants(connection: &Connection, session: &SessionKey) -> Done<Vec<SessionGrant>> {
+    sql::all(
+        connection,
+        "SELECT session, rule, by, at FROM grants WHERE session = ?1 ORDER BY at, rule",
+        [session.as_str()],
+        |row| {
+            Ok(SessionGrant {
+                session: sql::word(row, "session")?,
+                rule: row.get("rule")?,
+                by: row.get("by")?,
+                at: Timestamp(row.get("at")?),
+            })
+        },
+    )
+}
+
+/// Takes back one grant of a session, or all.
+pub(crate) fn revoke(
+    connection: &Connection,
+    session: &SessionKey,
+    rule: Option<&str>,
+) -> Done<u64> {
+    let removed = sql::run(
+        connection,
+        "DELETE FROM grants WHERE session = ?1 AND rule = COALESCE(?2, rule)",
+        params![session.as_str(), rule],
+    )?;
+    Ok(removed as u64)
+}

@@ -1,0 +1,127 @@
+//! `changes`: what a child changed in a worktree of its own.
+
+use async_trait::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sortie_core::{
+    ManageRequest, Recovery, Tool, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
+};
+
+use crate::arguments::{at_most, parse, spec};
+
+/// The longest id or label.
+const MAX_ID_BYTES: usize = 500;
+
+/// Takes over or throws away what a child changed.
+#[derive(Debug)]
+pub struct Changes {
+    spec: ToolSpec,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    action: Action,
+    id: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Action {
+    Diff,
+    Apply,
+    Discard,
+}
+
+impl Changes {
+    /// The tool.
+    pub fn new() -> Self {
+        Self {
+            spec: spec(
+                "changes",
+                "What a finished subagent changed in its worktree: see the diff, apply it to your workspace, or discard it. id: id or label.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "action": {"enum": ["diff", "apply", "discard"]},
+                        "id": {"type": "string"}
+                    },
+                    "required": ["action", "id"],
+                    "additionalProperties": false
+                }),
+            ),
+        }
+    }
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[async_trait]
+impl Tool for Changes {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn touches(&self) -> Touches {
+        Touches::Files
+    }
+
+    fn recovery(&self) -> Recovery<'_> {
+        Recovery::Once(None)
+    }
+
+    async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
+        let request = request(parse(arguments)?)?;
+        context.spawner.manage(request).await
+    }
+}
+
+fn request(arguments: Arguments) -> Result<ManageRequest, ToolFailure> {
+    let Arguments { action, id } = arguments;
+    at_most("id", &id, MAX_ID_BYTES)?;
+    if id.trim().is_empty() {
+        return Err(ToolFailure::new(
+            "`id` is empty. Use subagents with action list to see the ids.",
+        ));
+    }
+    Ok(match action {
+        Action::Diff => ManageRequest::Diff { id },
+        Action::Apply => ManageRequest::Apply { id },
+        Action::Discard => ManageRequest::Discard { id },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Delegation, Folder, outcome_with};
+
+    async fn check(arguments: Value, expected: Result<ManageRequest, &str>) {
+        let delegation = Delegation::default();
+        let folder = Folder::with(&[]);
+        let reply = outcome_with(&Changes::new(), &folder, arguments, &delegation).await;
+        let failure = reply.err().map(|failure| failure.to_string());
+        match expected {
+            Ok(request) => assert_eq!((failure, delegation.managed()), (None, vec![request])),
+            Err(expected) => {
+                let failure = failure.unwrap_or_default();
+                assert!(failure.starts_with(expected), "{failure}");
+                assert!(delegation.managed().is_empty());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn understands_actions() {
+        let id = || "a".to_owned();
+        let call = |action: &str| json!({"action": action, "id": "a"});
+        check(call("diff"), Ok(ManageRequest::Diff { id: id() })).await;
+        check(call("apply"), Ok(ManageRequest::Apply { id: id() })).await;
+        check(call("discard"), Ok(ManageRequest::Discard { id: id() })).await;
+        check(call("burn"), Err("The arguments do not fit")).await;
+        check(json!({"action": "diff", "id": " "}), Err("`id` is empty.")).await;
+    }
+}

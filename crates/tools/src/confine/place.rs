@@ -1,0 +1,334 @@
+//! Where a file is written: its directory, held open, and its name there.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Mode, OFlags, RawMode, Stat};
+use rustix::io::Errno;
+use sortie_core::ToolFailure;
+
+use super::protected::{self, GIT_FOLDER, of_git, refuse_git_words};
+use super::{
+    DIRECTORY_FLAGS, FILE_FLAGS, OpenFile, Workspace, describe, is_same, read_link, real, regular,
+};
+use crate::blocking::Stop;
+
+/// How deep a directory may lie that something is written to.
+const MAX_WRITE_DEPTH: usize = 256;
+
+impl Workspace {
+    /// The place of a file that is to be written, with its directory held.
+    pub(crate) fn place(&self, path: &Path, parents: Parents) -> Result<Place, ToolFailure> {
+        match (self.find_place(path)?, parents) {
+            (Some(place), _) => Ok(place),
+            (None, Parents::Require) => Err(self.missing(path)),
+            (None, Parents::Create) => {
+                let (folder, name) = parts(path)?;
+                let parent = self.create_folders(folder, name, path)?;
+                self.checked(parent, name, path)
+            }
+        }
+    }
+
+    /// The same, if its directory exists.
+    pub(crate) fn find_place(&self, path: &Path) -> Result<Option<Place>, ToolFailure> {
+        let (folder, name) = parts(path)?;
+        refuse_git_words(path)?;
+        let directory = self.directory.as_fd();
+        match self.resolver.open(directory, folder, DIRECTORY_FLAGS) {
+            Ok(parent) => self.checked(parent, name, path).map(Some),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.explain(folder, errno)),
+        }
+    }
+
+    fn checked(&self, parent: OwnedFd, name: &OsStr, path: &Path) -> Result<Place, ToolFailure> {
+        self.refuse_git_objects(&parent, path)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let real = self.real(parent.as_fd(), folder)?.join(name);
+        self.refuse_write(&real, path)?;
+        Ok(Place {
+            path: path.to_owned(),
+            parent,
+            name: name.to_owned(),
+        })
+    }
+
+    /// Refuses to write what is protected or what policy does not permit.
+    fn refuse_write(&self, real: &Path, path: &Path) -> Result<(), ToolFailure> {
+        protected::refuse(&self.real_root(path)?, real, path)?;
+        self.permit(real, path)
+    }
+
+    fn create_folders(
+        &self,
+        folder: &Path,
+        name: &OsStr,
+        path: &Path,
+    ) -> Result<OwnedFd, ToolFailure> {
+        let mut here = self
+            .directory
+            .try_clone()
+            .map_err(|error| ToolFailure::new(format!("No more files can be opened: {error}.")))?;
+        let mut prefix = PathBuf::new();
+        let mut components = folder.components();
+        let mut asked = false;
+        while let Some(component) = components.next() {
+            let above = prefix.clone();
+            prefix.push(component);
+            let directory = self.directory.as_fd();
+            here = match self.resolver.open(directory, &prefix, DIRECTORY_FLAGS) {
+                Ok(next) => next,
+                Err(Errno::NOENT) => {
+                    if !asked {
+                        // No folder is made for a file that may not be.
+                        let rest = Path::new(&component).join(components.as_path()).join(name);
+                        let planned = self.real(here.as_fd(), &above)?.join(rest);
+                        self.refuse_write(&real::plain(&planned), path)?;
+                        asked = true;
+                    }
+                    self.create_folder(&here, component.as_os_str(), &prefix)?
+                }
+                Err(errno) => return Err(self.explain(&prefix, errno)),
+            };
+        }
+        Ok(here)
+    }
+
+    fn create_folder(
+        &self,
+        parent: &OwnedFd,
+        name: &OsStr,
+        prefix: &Path,
+    ) -> Result<OwnedFd, ToolFailure> {
+        self.refuse_git_objects(parent, prefix)?;
+        match rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(self.explain(prefix, errno)),
+        }
+        self.resolver
+            .open(self.directory.as_fd(), prefix, DIRECTORY_FLAGS)
+            .map_err(|errno| self.explain(prefix, errno))
+    }
+
+    /// Refuses a directory that is a `.git` or lies in one, whatever links led to it.
+    fn refuse_git_objects(&self, directory: &OwnedFd, path: &Path) -> Result<(), ToolFailure> {
+        let failed = |errno| self.explain(path, errno);
+        let root = rustix::fs::fstat(&self.directory).map_err(failed)?;
+        let mut here = directory.try_clone().map_err(|error| {
+            ToolFailure::new(format!(
+                "No more files can be opened: {error}. Try again later."
+            ))
+        })?;
+        for _ in 0..MAX_WRITE_DEPTH {
+            let stat = rustix::fs::fstat(&here).map_err(failed)?;
+            if is_same(&stat, &root) {
+                return Ok(());
+            }
+            let up =
+                rustix::fs::openat(&here, "..", DIRECTORY_FLAGS, Mode::empty()).map_err(failed)?;
+            // Only its identity is compared, so following a link here reveals nothing.
+            let git = rustix::fs::statat(&up, GIT_FOLDER, AtFlags::empty());
+            if git.is_ok_and(|git| is_same(&git, &stat)) {
+                return Err(of_git(path));
+            }
+            here = up;
+        }
+        Err(ToolFailure::new(format!(
+            "{} lies too deep, or was moved out of the workspace while it was opened. Nothing was written.",
+            path.display()
+        )))
+    }
+}
+
+/// Whether missing directories of a path are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parents {
+    /// They are.
+    Create,
+    /// They must exist.
+    Require,
+}
+
+/// Where a file is written: its directory, held open, and its name there.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    pub(super) parent: OwnedFd,
+    pub(super) name: OsString,
+}
+
+/// A new content for a place.
+#[derive(Debug)]
+pub(crate) struct NewContent<'a> {
+    /// The bytes.
+    pub(crate) bytes: &'a [u8],
+    /// The name of the file that becomes the new one; left over only by a crash.
+    pub(crate) temporary: &'a str,
+    /// The file it is made from or replaces.
+    pub(crate) replaces: Option<&'a Stat>,
+}
+
+impl Place {
+    /// The file that is there now and can be replaced.
+    pub(crate) fn existing(&self) -> Result<Option<OpenFile>, ToolFailure> {
+        let opened = rustix::fs::openat(
+            &self.parent,
+            &self.name,
+            FILE_FLAGS | OFlags::NOFOLLOW,
+            Mode::empty(),
+        );
+        match opened {
+            Ok(fd) => {
+                let open = regular(fd, &self.path)?;
+                refuse_read_only(&open.stat, &self.path)?;
+                Ok(Some(open))
+            }
+            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::LOOP) => Err(self.is_a_link()),
+            Err(errno) => Err(ToolFailure::new(format!(
+                "{} cannot be opened ({}). Write to another file, or report it.",
+                self.path.display(),
+                describe(errno)
+            ))),
+        }
+    }
+
+    /// Puts the new content there, wholly or not at all.
+    pub(crate) fn replace(&self, new: &NewContent<'_>, stop: &Stop) -> Result<(), ToolFailure> {
+        let failed = |error: std::io::Error| {
+            ToolFailure::new(format!(
+                "{} could not be written: {error}. It is unchanged.",
+                self.path.display()
+            ))
+        };
+        let temporary = Temporary::create(&self.parent, new).map_err(failed)?;
+        let mut file = &temporary.file;
+        file.write_all(new.bytes).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        self.refuse_change(new.replaces)?;
+        if stop.is_dropped() {
+            return Err(ToolFailure::new(
+                "The call was stopped; nothing was written.",
+            ));
+        }
+        temporary.rename_to(&self.name).map_err(failed)?;
+        // The rename is visible; only a power cut could still undo it, and then both files are whole.
+        rustix::fs::fsync(&self.parent).ok();
+        Ok(())
+    }
+
+    /// Refuses if what is there is not what the new content was made from.
+    fn refuse_change(&self, before: Option<&Stat>) -> Result<(), ToolFailure> {
+        let now = rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let unchanged = match (before, &now) {
+            (None, None) => true,
+            (Some(before), Some(now)) => {
+                is_same(before, now)
+                    && before.st_size == now.st_size
+                    && (before.st_mtime, before.st_mtime_nsec) == (now.st_mtime, now.st_mtime_nsec)
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+        };
+        if unchanged {
+            return Ok(());
+        }
+        Err(ToolFailure::new(format!(
+            "{} was changed by somebody else meanwhile, so nothing was written. Read it again, then repeat the change.",
+            self.path.display()
+        )))
+    }
+
+    fn is_a_link(&self) -> ToolFailure {
+        let target = read_link(&self.parent, &self.name).unwrap_or_default();
+        ToolFailure::new(format!(
+            "{} is a symbolic link to {target}. Write to the file it points to instead.",
+            self.path.display()
+        ))
+    }
+}
+
+/// A file that will be renamed; removed again if it is not.
+pub(super) struct Temporary<'a> {
+    parent: &'a OwnedFd,
+    name: &'a str,
+    file: File,
+    renamed: bool,
+}
+
+impl<'a> Temporary<'a> {
+    pub(super) fn create(parent: &'a OwnedFd, new: &NewContent<'a>) -> std::io::Result<Self> {
+        // A crash of the same call may have left one behind.
+        rustix::fs::unlinkat(parent, new.temporary, AtFlags::empty()).ok();
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = rustix::fs::openat(parent, new.temporary, flags, Mode::from_raw_mode(0o666))?;
+        let this = Self {
+            parent,
+            name: new.temporary,
+            file: File::from(fd),
+            renamed: false,
+        };
+        if let Some(before) = new.replaces {
+            keep_owner(&this.file, before);
+            let mode = before.st_mode as RawMode & 0o777;
+            rustix::fs::fchmod(&this.file, Mode::from_raw_mode(mode))?;
+        }
+        Ok(this)
+    }
+
+    pub(super) fn rename_to(mut self, name: &OsStr) -> std::io::Result<()> {
+        rustix::fs::renameat(self.parent, self.name, self.parent, name)?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Already gone is as good as removed.
+            rustix::fs::unlinkat(self.parent, self.name, AtFlags::empty()).ok();
+        }
+    }
+}
+
+/// Gives a new file the owner of the one it replaces, where the system lets us.
+fn keep_owner(file: &File, before: &Stat) {
+    use rustix::process::{Gid, Uid};
+    let same = rustix::fs::fstat(file)
+        .is_ok_and(|new| new.st_uid == before.st_uid && new.st_gid == before.st_gid);
+    if !same {
+        let owner = Some(Uid::from_raw(before.st_uid));
+        let group = Some(Gid::from_raw(before.st_gid));
+        // Only root may give files away; for anybody else the file simply becomes theirs.
+        rustix::fs::fchown(file, owner, group).ok();
+    }
+}
+
+/// The directory of a file, and its name there.
+fn parts(path: &Path) -> Result<(&Path, &OsStr), ToolFailure> {
+    let Some(Component::Normal(name)) = path.components().next_back() else {
+        return Err(ToolFailure::new(format!(
+            "{} does not name a file. Give the path of a file in the workspace.",
+            path.display()
+        )));
+    };
+    Ok(match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => (parent, name),
+        Some(_) | None => (Path::new("."), name),
+    })
+}
+
+fn refuse_read_only(stat: &Stat, path: &Path) -> Result<(), ToolFailure> {
+    if stat.st_mode & 0o222 != 0 {
+        return Ok(());
+    }
+    Err(ToolFailure::new(format!(
+        "{} is marked read-only. Leave it as it is, or make it writable first if that was asked for.",
+        path.display()
+    )))
+}

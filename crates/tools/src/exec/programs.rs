@@ -1,0 +1,112 @@
+//! The programs that a command would run, for a person who decides about it.
+
+use sortie_shell::{Simple, Understanding, Word, dangers, read};
+
+use crate::text::cut;
+
+/// How many programs are shown.
+const MAX_PROGRAMS: usize = 40;
+/// How many characters of one are shown.
+const MAX_PROGRAM_CHARS: usize = 300;
+
+/// One program and its arguments per line, then what is dangerous about them.
+pub(super) fn shown(command: &str) -> String {
+    let understanding = read(command);
+    let mut lines = programs(&understanding);
+    match &understanding {
+        Understanding::Whole(_) => {}
+        Understanding::Partly { why, .. } | Understanding::Not { why } => {
+            lines.push(format!("not wholly understood: {why}"));
+        }
+    }
+    for danger in dangers(&understanding) {
+        lines.push(format!(
+            "dangerous: {}: {}. {}",
+            danger.command,
+            danger.why.trim_end_matches('.'),
+            danger.instead
+        ));
+    }
+    lines.join("\n")
+}
+
+fn programs(understanding: &Understanding) -> Vec<String> {
+    let Some(script) = understanding.script() else {
+        return Vec::new();
+    };
+    let all = script.effective();
+    let named = all.iter().filter(|simple| !simple.words.is_empty());
+    let mut lines: Vec<String> = named
+        .clone()
+        .take(MAX_PROGRAMS)
+        .map(|one| line(one))
+        .collect();
+    let more = named.count().saturating_sub(MAX_PROGRAMS);
+    if more > 0 {
+        lines.push(format!("({more} more programs)"));
+    }
+    lines
+}
+
+fn line(simple: &Simple) -> String {
+    let words: Vec<String> = simple.words.iter().map(word).collect();
+    cut(&words.join(" "), MAX_PROGRAM_CHARS)
+}
+
+/// A word as it could be typed, so that one word is never taken for two.
+fn word(word: &Word) -> String {
+    let plain = |text: &str| {
+        let usual = |one: char| one.is_alphanumeric() || "-_./:=@%+,".contains(one);
+        !text.is_empty() && text.chars().all(usual)
+    };
+    match word {
+        Word::Known(text) if plain(text) => text.clone(),
+        Word::Known(text) => format!("{text:?}"),
+        Word::Unknown(text) => text.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(command: &str, expected: &str) {
+        assert_eq!(shown(command), expected, "{command}");
+    }
+
+    #[test]
+    fn every_program_is_shown() {
+        check("git status", "git status");
+        check(
+            "cd src && \"r\"m 'a b' | tee log",
+            "cd src\nrm \"a b\"\ntee log",
+        );
+        check(
+            "env X=1 sh -c 'ls -l'",
+            "env X=1 sh -c \"ls -l\"\nsh -c \"ls -l\"\nls -l",
+        );
+        check("printf 'a\nb'", "printf \"a\\nb\"");
+    }
+
+    #[test]
+    fn what_is_not_certain_is_said() {
+        let text = shown("$program x");
+        assert!(text.contains("not wholly understood: "), "{text}");
+        let text = shown("if");
+        assert!(text.starts_with("not wholly understood: "), "{text}");
+    }
+
+    #[test]
+    fn dangers_are_said() {
+        let text = shown("sudo rm -rf /");
+        assert!(text.contains("\ndangerous: "), "{text}");
+        assert!(!shown("rm -rf target").contains("dangerous"));
+    }
+
+    #[test]
+    fn is_bounded() {
+        let text = shown(&"true; ".repeat(100));
+        assert_eq!(text.lines().count(), MAX_PROGRAMS + 1);
+        assert!(text.ends_with("(60 more programs)"), "{text}");
+    }
+}

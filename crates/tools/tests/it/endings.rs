@@ -1,0 +1,179 @@
+//! Nothing that a command started outlives its call.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Scene, ending, shell};
+
+/// How many timeouts leave nothing.
+const TRIES: usize = 1_000;
+/// How many of them run at the same time.
+const AT_ONCE: usize = 50;
+/// How long a command gets: enough that it has left nothing undone to survive.
+const TIME: Duration = Duration::from_secs(1);
+/// How long the dead may take to be gone.
+const PROMISE: Duration = Duration::from_secs(2);
+
+/// A number of seconds that nobody else sleeps, so that sleepers are found by it.
+fn unique(scene: &Scene) -> String {
+    let name = scene.outside();
+    let name = name.file_name().unwrap().to_string_lossy();
+    let digits: String = name.bytes().map(|byte| byte.to_string()).collect();
+    format!("86400.{digits}")
+}
+
+/// Leaves its group, its session, its parent, its output and its environment, in all ways at once.
+fn daemons(seconds: &str) -> String {
+    format!(
+        "trap '' TERM HUP INT; setsid sleep {seconds} & \
+         (setsid sh -c 'nohup sleep {seconds} >/dev/null 2>&1 &' &) ; \
+         env -i /usr/bin/setsid /bin/sleep {seconds} </dev/null >/dev/null 2>&1 & \
+         (sh -c 'trap \"\" TERM; env -i setsid -f sleep {seconds} >/dev/null 2>&1') ; \
+         echo ready; wait; sleep {seconds}"
+    )
+}
+
+/// Everybody with this word in their command line or environment.
+fn who_has(word: &str) -> Vec<u32> {
+    let has = |path: std::path::PathBuf| {
+        std::fs::read(path).is_ok_and(|bytes| {
+            bytes
+                .windows(word.len())
+                .any(|window| window == word.as_bytes())
+        })
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| Some((entry.path(), entry.file_name().to_str()?.parse().ok()?)))
+        .filter(|(path, _)| has(path.join("cmdline")) || has(path.join("environ")))
+        .map(|(_, number)| number)
+        .collect()
+}
+
+async fn nobody_has(word: &str) {
+    let deadline = Instant::now() + PROMISE;
+    loop {
+        let left = who_has(word);
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{left:?} are still there");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The detector detects: without a sandbox, one who cleared its environment is left.
+#[tokio::test]
+async fn without_a_sandbox_somebody_is_left() {
+    let mut scene = Scene::new().bare();
+    scene.time = TIME;
+    let seconds = unique(&scene);
+    let answer = scene.run(&shell(), &daemons(&seconds)).await.unwrap();
+    assert!(ending(&answer).starts_with("timed out"), "{}", answer.text);
+    let left = who_has(&seconds);
+    for number in &left {
+        let number = Pid::from_raw(i32::try_from(*number).unwrap()).unwrap();
+        kill_process(number, Signal::KILL).unwrap();
+    }
+    assert!(!left.is_empty(), "the control leaves somebody");
+}
+
+/// Each try has a workspace of its own: that several commands of one workspace do not disturb each
+/// other is the sandbox's to hold.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_timeouts_leave_no_process() {
+    let first = Scene::new();
+    let seconds = unique(&first);
+    let shell = Arc::new(shell());
+    let places = Arc::new(tokio::sync::Semaphore::new(AT_ONCE));
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..TRIES {
+        let place = Arc::clone(&places).acquire_owned().await.unwrap();
+        let mut scene = Scene::new();
+        scene.time = TIME;
+        let (shell, command) = (Arc::clone(&shell), daemons(&seconds));
+        calls.spawn(async move {
+            let answer = scene.run(&shell, &command).await.unwrap();
+            drop(place);
+            assert!(ending(&answer).starts_with("timed out"), "{}", answer.text);
+            let ready = usize::from(answer.text.starts_with("ready\n"));
+            (scene, ready)
+        });
+    }
+    let (scenes, ready): (Vec<Scene>, Vec<usize>) = calls.join_all().await.into_iter().unzip();
+    let ready: usize = ready.into_iter().sum();
+    nobody_has(&seconds).await;
+    assert!(ready > TRIES / 2, "only {ready} had daemons to leave");
+    println!("exec timeout: {TRIES} tries leave no process ({ready} had all their daemons)");
+    for scene in &scenes {
+        let left = std::fs::read_dir(&scene.workspace).unwrap().count();
+        assert_eq!(left, 0, "nothing is left in the workspace");
+    }
+}
+
+/// Waits until a command has said that it is ready, by a file in the workspace.
+async fn ready(scene: &Scene) {
+    while scene.read("ready").is_none_or(|text| text.is_empty()) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_no_process() {
+    let (scene, shell) = (Scene::new(), shell());
+    let seconds = unique(&scene);
+    let command = daemons(&seconds).replace("echo ready", "echo x > ready");
+    tokio::select! {
+        answer = scene.run(&shell, &command) => unreachable!("{answer:?}"),
+        () = ready(&scene) => {}
+    }
+    nobody_has(&seconds).await;
+    std::fs::remove_file(scene.workspace.join("ready")).unwrap();
+    let left = std::fs::read_dir(&scene.workspace).unwrap().count();
+    assert_eq!(left, 0, "nothing is left in the workspace");
+}
+
+/// What a crash left is found from outside by its effect, and ends as a whole.
+#[tokio::test]
+async fn what_is_in_a_sandbox_is_found_by_its_effect() {
+    let (scene, shell) = (Scene::new(), shell());
+    let (seconds, effect) = (unique(&scene), scene.effect());
+    let command = daemons(&seconds).replace("echo ready", "echo x > ready");
+    let stop = async {
+        ready(&scene).await;
+        scene.stop_remains(&shell, &effect).await
+    };
+    let (answer, stopped) = tokio::join!(scene.run_as(&shell, &command, &effect), stop);
+    assert!(stopped > 0);
+    assert_ne!(ending(&answer.unwrap()), "exit code: 0");
+    nobody_has(&seconds).await;
+}
+
+/// Something else of the same name is protected as it is: a link stays one.
+#[tokio::test]
+async fn a_protected_link_is_put_back() {
+    let (scene, shell) = (Scene::new(), shell());
+    symlink("elsewhere", scene.workspace.join(".claude")).unwrap();
+    let answer = scene
+        .run(&shell, "rm .claude; mkdir .claude")
+        .await
+        .unwrap();
+    let target = std::fs::read_link(scene.workspace.join(".claude"));
+    assert_eq!(
+        target.unwrap().to_str(),
+        Some("elsewhere"),
+        "{}",
+        answer.text
+    );
+    assert!(
+        answer
+            .text
+            .contains("what the command did there was undone"),
+        "{}",
+        answer.text
+    );
+}

@@ -1,0 +1,162 @@
+//! What a run's confinement makes of its commands.
+
+use serde_json::json;
+use sortie_core::Worktree;
+
+use crate::support::{Scene, backend, ending, shell};
+
+const WELL: &str = "exit code: 0";
+
+/// Tries a command in the sandbox and without: which of them ends well.
+async fn check(scene: impl Fn() -> Scene, command: &str, held: bool) {
+    let shell = shell();
+    let answer = scene().run(&shell, command).await.unwrap();
+    assert_eq!(ending(&answer) == WELL, held, "{command}: {}", answer.text);
+    assert_ne!(backend(&answer), "none");
+    let answer = scene().bare().run(&shell, command).await.unwrap();
+    assert_eq!(ending(&answer), WELL, "{command}: {}", answer.text);
+    assert_eq!(backend(&answer), "none");
+}
+
+fn read_only() -> Scene {
+    let mut scene = Scene::new();
+    scene.read_only = true;
+    std::fs::write(scene.workspace.join("f"), "old").unwrap();
+    scene
+}
+
+fn beside() -> Scene {
+    let scene = Scene::new();
+    std::fs::write(scene.outside().join("secret"), "old\n").unwrap();
+    scene
+}
+
+#[tokio::test]
+async fn files() {
+    check(Scene::new, "echo x > made && cat made", true).await;
+    check(beside, "cat ../secret", false).await;
+    check(
+        beside,
+        "echo x >> ../secret && grep -q old ../secret",
+        false,
+    )
+    .await;
+    check(read_only, "cat f", true).await;
+    check(read_only, "echo x > f", false).await;
+    check(read_only, "echo x > made", false).await;
+}
+
+#[tokio::test]
+async fn a_command_answers_like_a_bare_one() {
+    let (scene, shell) = (Scene::new(), shell());
+    let check = async |command: &str, expected: &str| {
+        let answer = scene.run(&shell, command).await.unwrap();
+        assert_eq!(answer.text, expected, "{command}");
+    };
+    check("echo 分析; echo err >&2; exit 3", "分析\nerr\nexit code: 3").await;
+    check("basename \"$PWD\"", "work 分析\nexit code: 0").await;
+    check("cat", "exit code: 0").await;
+}
+
+#[tokio::test]
+async fn the_network_is_as_the_run_was_given_it() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let command = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+    check(Scene::new, &command, false).await;
+    let networked = || {
+        let mut scene = Scene::new();
+        scene.confinement.network = true;
+        scene
+    };
+    check(networked, &command, true).await;
+}
+
+#[tokio::test]
+async fn what_is_protected_stays_as_it_was() {
+    let command = "mkdir -p .claude && echo '{}' > .claude/settings.json";
+    check(Scene::new, command, false).await;
+    let (scene, shell) = (Scene::new(), shell());
+    scene.run(&shell, command).await.unwrap();
+    scene.run(&shell, "echo x > .mcp.json").await.unwrap();
+    let left = std::fs::read_dir(&scene.workspace).unwrap().count();
+    assert_eq!(left, 0, "nothing is left in the workspace");
+}
+
+/// A repository, and a worktree that is linked to it as the workspace.
+async fn linked() -> Scene {
+    let mut scene = Scene::new().bare();
+    let make = "git init -q -b main . && echo 1 > f && git add f && git commit -qm one \
+        && git worktree add -q ../linked -b side";
+    let answer = scene.run(&shell(), make).await.unwrap();
+    assert_eq!(answer.text, WELL);
+    let repository = scene.workspace.clone();
+    let root = scene.outside().join("linked");
+    scene.worktree = Some(Worktree {
+        repository: repository.clone(),
+        root: root.clone(),
+        workspace: root.clone(),
+        branch: "side".to_owned(),
+        base: String::new(),
+        git_dirs: vec![
+            repository.join(".git/worktrees/linked"),
+            repository.join(".git"),
+        ],
+        git_reads: Vec::new(),
+    });
+    scene.workspace = root;
+    scene.confinement = sortie_core::Confinement::default();
+    scene
+}
+
+#[tokio::test]
+async fn a_worktree_can_be_committed_in() {
+    for known in [true, false] {
+        let mut scene = linked().await;
+        if !known {
+            // A person's own worktree, which nobody made for the run.
+            scene.worktree = None;
+        }
+        let shell = shell();
+        let commit = "echo 2 > f && git commit -qam two && git log --format=%s";
+        let answer = scene.run(&shell, commit).await.unwrap();
+        assert_eq!(answer.text, "two\none\nexit code: 0");
+        let hook = "echo x > \"$(git rev-parse --git-common-dir)/hooks/post-commit\"";
+        let answer = scene.run(&shell, hook).await.unwrap();
+        assert_ne!(ending(&answer), WELL, "{}", answer.text);
+        assert_eq!(scene.read("f").unwrap(), "2\n");
+    }
+}
+
+/// The workspace may be a folder of the worktree: what lies beside it is seen, and not changed.
+#[tokio::test]
+async fn a_folder_of_a_worktree_is_a_workspace_too() {
+    let mut scene = linked().await;
+    scene.workspace.push("sub");
+    std::fs::create_dir(&scene.workspace).unwrap();
+    let shell = shell();
+    let commit = "echo 1 > g && git add g && git commit -qm two && git status --short";
+    let answer = scene.run(&shell, commit).await.unwrap();
+    assert_eq!(answer.text, WELL);
+    let answer = scene.run(&shell, "echo 2 > ../f").await.unwrap();
+    assert_ne!(ending(&answer), WELL, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn the_record_says_what_applied() {
+    let (scene, shell) = (Scene::new(), shell());
+    let answer = scene.run(&shell, "true").await.unwrap();
+    let record = answer.sandbox.unwrap();
+    assert_eq!(record["access"], "read_write");
+    assert_eq!(record["limits"]["processes"], 512);
+    assert_eq!(record["limits"]["memory_bytes"], 4_u64 << 30);
+    assert!([json!("loopback"), json!("off")].contains(&record["network"]));
+}
+
+#[tokio::test]
+async fn a_folder_that_is_gone_is_a_failure() {
+    let mut scene = Scene::new();
+    scene.workspace = scene.outside().join("gone");
+    let failure = scene.run(&shell(), "true").await.unwrap_err();
+    assert!(failure.to_string().contains("cannot be used"), "{failure}");
+}

@@ -1,0 +1,186 @@
+//! A workspace, a shell with the best sandbox of this machine, and a runtime that does nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use sortie_core::{
+    BlobId, BlobReader, CallId, Confinement, EffectId, Lang, ManageRequest, Permits, Recovery,
+    RunId, SandboxMode, SpawnRequest, Spawned, Spawner, Tool as _, ToolAnswer, ToolContext,
+    ToolFailure, ToolOutcome, ToolReply, Worktree,
+};
+use sortie_sandbox::{Mode, Offer, Places, Sandbox, probe};
+use sortie_tools::{Exec, ExecSettings};
+
+const HELPER: &str = env!("CARGO_BIN_EXE_sortie-tools-helper");
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const RUN: &str = "01900000-0000-7000-8000-000000000001";
+
+static OFFER: LazyLock<Offer> = LazyLock::new(|| probe(&places(), Path::new(HELPER)));
+
+fn places() -> Places {
+    Places {
+        path: PATH.split(':').map(PathBuf::from).collect(),
+        scratch: std::env::temp_dir(),
+        ..Places::default()
+    }
+}
+
+/// A shell with the best sandbox of this machine.
+pub(crate) fn shell() -> Exec {
+    let helper = PathBuf::from(HELPER);
+    let sandbox = Sandbox::new(Mode::Best, OFFER.clone(), places(), helper);
+    let environment = vec![
+        ("PATH".into(), PATH.into()),
+        ("GIT_AUTHOR_NAME".into(), "T".into()),
+        ("GIT_AUTHOR_EMAIL".into(), "t@example.com".into()),
+        ("GIT_COMMITTER_NAME".into(), "T".into()),
+        ("GIT_COMMITTER_EMAIL".into(), "t@example.com".into()),
+    ];
+    Exec::new(ExecSettings { environment }, Some(Arc::new(sandbox)))
+}
+
+/// Where and as whom commands run.
+#[derive(Debug)]
+pub(crate) struct Scene {
+    folder: tempfile::TempDir,
+    pub(crate) workspace: PathBuf,
+    pub(crate) confinement: Confinement,
+    pub(crate) read_only: bool,
+    pub(crate) worktree: Option<Worktree>,
+    pub(crate) time: Duration,
+    next: AtomicU32,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(folder.path()).unwrap();
+        let workspace = root.join("work 分析");
+        std::fs::create_dir(&workspace).unwrap();
+        Self {
+            folder,
+            workspace,
+            confinement: Confinement::default(),
+            read_only: false,
+            worktree: None,
+            time: Duration::from_secs(60),
+            next: AtomicU32::new(0),
+        }
+    }
+
+    /// A place beside the workspace.
+    pub(crate) fn outside(&self) -> PathBuf {
+        std::fs::canonicalize(self.folder.path()).unwrap()
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.workspace.join(name)).ok()
+    }
+
+    /// Without a sandbox.
+    pub(crate) fn bare(mut self) -> Self {
+        self.confinement.sandbox = SandboxMode::Off;
+        self
+    }
+
+    /// An effect of nobody else's: processes are found by it.
+    pub(crate) fn effect(&self) -> EffectId {
+        let name = self.folder.path().file_name().unwrap().to_string_lossy();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let call = CallId::from_stored(format!("{name}-{number}"));
+        EffectId::new(RUN.parse().unwrap(), &call)
+    }
+
+    /// Runs a command.
+    pub(crate) async fn run(&self, shell: &Exec, command: &str) -> Result<ToolAnswer, ToolFailure> {
+        self.run_as(shell, command, &self.effect()).await
+    }
+
+    /// Runs a command as the effect of this name.
+    pub(crate) async fn run_as(
+        &self,
+        shell: &Exec,
+        command: &str,
+        effect: &EffectId,
+    ) -> Result<ToolAnswer, ToolFailure> {
+        let call = CallId::new(1, 0);
+        let context = self.context(effect, &call);
+        match shell.run(&context, json!({"command": command})).await? {
+            ToolOutcome::Answer(answer) => Ok(answer),
+            other @ (ToolOutcome::Waits(_) | ToolOutcome::Asks { .. }) => panic!("{other:?}"),
+        }
+    }
+
+    /// Ends what a call has left running.
+    pub(crate) async fn stop_remains(&self, shell: &Exec, effect: &EffectId) -> usize {
+        let Recovery::Once(Some(remains)) = shell.recovery() else {
+            panic!("{:?}", shell.recovery());
+        };
+        let call = CallId::new(1, 0);
+        remains.stop(&self.context(effect, &call)).await
+    }
+
+    fn context<'a>(&'a self, effect: &'a EffectId, call: &'a CallId) -> ToolContext<'a> {
+        ToolContext {
+            run: RUN.parse::<RunId>().unwrap(),
+            call,
+            effect,
+            workspace: &self.workspace,
+            lang: Lang::En,
+            exec_timeout: self.time,
+            confinement: self.confinement,
+            read_only: self.read_only,
+            worktree: self.worktree.as_ref(),
+            skills: &[],
+            permits: &Nobody,
+            spawner: &Nobody,
+            blobs: &Nobody,
+        }
+    }
+}
+
+/// The end of the text: how the command ended.
+pub(crate) fn ending(answer: &ToolAnswer) -> &str {
+    answer.text.lines().next_back().unwrap_or_default()
+}
+
+/// Where the answer says what held the command.
+pub(crate) fn backend(answer: &ToolAnswer) -> Value {
+    answer.sandbox.as_ref().unwrap()["backend"].clone()
+}
+
+/// Everybody whom a shell never asks.
+#[derive(Debug)]
+struct Nobody;
+
+impl Permits for Nobody {
+    fn path(&self, path: &Path) -> Result<(), String> {
+        Err(format!("{}", path.display()))
+    }
+
+    fn host(&self, host: &str) -> Result<(), String> {
+        Err(host.to_owned())
+    }
+}
+
+#[async_trait]
+impl Spawner for Nobody {
+    async fn spawn(&self, _: SpawnRequest) -> Result<Spawned, ToolFailure> {
+        Err(ToolFailure::new("nobody is sent out here"))
+    }
+
+    async fn manage(&self, _: ManageRequest) -> ToolReply {
+        Err(ToolFailure::new("nobody was sent out here"))
+    }
+}
+
+#[async_trait]
+impl BlobReader for Nobody {
+    async fn read_blob(&self, _: &BlobId) -> Option<Vec<u8>> {
+        None
+    }
+}

@@ -1,0 +1,153 @@
+//! Pages that were read lately, so that a second look costs nothing.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{CACHE_CONTROL, HeaderMap};
+use tokio::time::Instant;
+
+use crate::html::Format;
+use crate::page::Content;
+
+/// How long a page is good for.
+const MAX_AGE: Duration = Duration::from_secs(15 * 60);
+/// The most pages.
+const MAX_PAGES: usize = 64;
+/// The most bytes of all pages.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// A page that was read, and whom it came from.
+#[derive(Debug)]
+pub(crate) struct Page {
+    /// The URL that answered in the end.
+    pub(crate) url: String,
+    /// Every host that was asked on the way, the last one included.
+    pub(crate) hosts: Vec<String>,
+    pub(crate) content: Content,
+}
+
+impl Page {
+    fn size_bytes(&self) -> usize {
+        match &self.content {
+            Content::Text(reading) => reading.title.len() + reading.text.len(),
+            Content::Picture(image) => image.bytes.len(),
+        }
+    }
+}
+
+/// The pages, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Cache(Mutex<VecDeque<Entry>>);
+
+#[derive(Debug)]
+struct Entry {
+    url: String,
+    format: Format,
+    read_at: Instant,
+    page: Arc<Page>,
+}
+
+impl Cache {
+    /// The page, if it is there and fresh. The caller asks its permits about the hosts.
+    pub(crate) fn get(&self, url: &str, format: Format) -> Option<Arc<Page>> {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|entry| entry.read_at.elapsed() < MAX_AGE);
+        let found = entries
+            .iter()
+            .find(|entry| entry.url == url && entry.format == format);
+        found.map(|entry| Arc::clone(&entry.page))
+    }
+
+    /// Keeps a page, and drops the oldest ones that then are too many.
+    pub(crate) fn put(&self, url: &str, format: Format, page: Arc<Page>) {
+        let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|entry| !(entry.url == url && entry.format == format));
+        entries.push_back(Entry {
+            url: url.to_owned(),
+            format,
+            read_at: Instant::now(),
+            page,
+        });
+        let total = |entries: &VecDeque<Entry>| -> usize {
+            entries.iter().map(|entry| entry.page.size_bytes()).sum()
+        };
+        while entries.len() > MAX_PAGES || total(&entries) > MAX_BYTES {
+            entries.pop_front();
+        }
+    }
+}
+
+/// Whether a server lets its answer be kept.
+pub(crate) fn may_keep(headers: &HeaderMap) -> bool {
+    headers.get_all(CACHE_CONTROL).iter().all(|value| {
+        // What cannot be read may forbid it.
+        value.to_str().is_ok_and(|value| {
+            value.split(',').all(|word| {
+                let word = word.trim().to_ascii_lowercase();
+                let name = word.split('=').next().unwrap_or_default();
+                !matches!(name, "no-store" | "no-cache" | "private") && word != "max-age=0"
+            })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::html::Reading;
+
+    fn page(text: &str) -> Arc<Page> {
+        Arc::new(Page {
+            url: String::new(),
+            hosts: Vec::new(),
+            content: Content::Text(Reading {
+                title: String::new(),
+                text: text.to_owned(),
+                cut: false,
+            }),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pages_grow_old() {
+        let cache = Cache::default();
+        cache.put("a", Format::Markdown, page("x"));
+        assert!(cache.get("a", Format::Markdown).is_some());
+        assert!(cache.get("a", Format::Text).is_none());
+        tokio::time::advance(MAX_AGE).await;
+        assert!(cache.get("a", Format::Markdown).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_goes_first() {
+        let cache = Cache::default();
+        for number in 0..=MAX_PAGES {
+            cache.put(&number.to_string(), Format::Text, page("x"));
+        }
+        assert!(cache.get("0", Format::Text).is_none());
+        assert!(cache.get("1", Format::Text).is_some());
+        cache.put("large", Format::Text, page(&"x".repeat(MAX_BYTES - 5)));
+        assert!(cache.get("large", Format::Text).is_some());
+        assert!(cache.get("59", Format::Text).is_none());
+        assert!(cache.get("60", Format::Text).is_some());
+        cache.put("larger", Format::Text, page(&"x".repeat(MAX_BYTES + 1)));
+        assert!(cache.get("larger", Format::Text).is_none());
+    }
+
+    #[test]
+    fn servers_have_a_say() {
+        for (value, kept) in [
+            ("public, max-age=60", true),
+            ("", true),
+            ("No-Store", false),
+            ("max-age=0", false),
+            ("private=\"x\", max-age=9", false),
+            ("public,no-cache", false),
+        ] {
+            let headers = HeaderMap::from_iter([(CACHE_CONTROL, value.parse().unwrap())]);
+            assert_eq!(may_keep(&headers), kept, "{value}");
+        }
+        assert!(may_keep(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,72 @@
+//! What a model is told when the web does not answer.
+
+use std::error::Error as _;
+
+use reqwest::StatusCode;
+use reqwest::header::RETRY_AFTER;
+use sortie_core::ToolFailure;
+use sortie_net::{NetError, Response};
+
+use crate::clean::one_line;
+
+/// The longest reason of somebody else's that stands in a sentence of ours.
+const MAX_REASON_CHARS: usize = 120;
+
+/// A request that got no answer.
+pub(crate) fn unreachable(error: &NetError) -> ToolFailure {
+    let sentence = match root(error) {
+        Some(reason) => format!("{error} ({reason}). Check the URL, or use another source"),
+        None => error.to_string(),
+    };
+    ToolFailure::new(format!("{}.", sentence.trim_end_matches('.')))
+}
+
+/// The first cause: a refused connection, a bad certificate.
+fn root(error: &NetError) -> Option<String> {
+    let NetError::Transport { source, .. } = error else {
+        return None;
+    };
+    let mut cause = source.source()?;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    Some(one_line(&cause.to_string(), MAX_REASON_CHARS))
+}
+
+/// An answer that says no.
+pub(crate) fn status_failure(response: &Response) -> ToolFailure {
+    let status = response.status();
+    let advice = match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => {
+            "Check the URL, or search for where the page is now".to_owned()
+        }
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PAYMENT_REQUIRED => {
+            "It is not open to everybody; use another source".to_owned()
+        }
+        StatusCode::TOO_MANY_REQUESTS => match retry_after(response) {
+            Some(seconds) => format!("Try again in {seconds} seconds, or use another source"),
+            None => "Wait a while, or use another source".to_owned(),
+        },
+        _ if status.is_server_error() => "Try again later, or use another source".to_owned(),
+        _ if status.is_redirection() => "It points nowhere; fetch the final URL itself".to_owned(),
+        _ => "Check the URL, or use another source".to_owned(),
+    };
+    let reason = status.canonical_reason().unwrap_or("no reason given");
+    ToolFailure::new(format!(
+        "{} answered {} ({reason}). {advice}.",
+        response.host(),
+        status.as_u16()
+    ))
+}
+
+/// The seconds that a server wants to be left alone.
+pub(crate) fn retry_after(response: &Response) -> Option<u64> {
+    response
+        .headers()
+        .get(RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()
+}

@@ -1,0 +1,395 @@
+//! Brings the changes of a branch into the present files of the main checkout.
+//!
+//! The merge is made of objects: the present files become a tree, git merges trees, and what differs
+//! in the result is installed. The person's index is not touched: what came is uncommitted work.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sortie_core::BlobId;
+
+use crate::error::At as _;
+use crate::install::{self, Kind, Plan, Step};
+use crate::own_git::OwnGit;
+use crate::repository::Repository;
+use crate::snapshot::{Looker, Snapshot, Stamp, View, copy_index, entries};
+use crate::{Result, WorktreeError, Worktrees, refs};
+
+/// The folder that says which main checkouts are being changed.
+pub(crate) const APPLYING_FOLDER: &str = ".applying";
+/// How many files in conflict are named.
+const MAX_NAMED_FILES: usize = 100;
+/// How git writes that there is no file.
+const NO_MODE: &[u8] = b"000000";
+/// How git writes the mode of a submodule.
+const SUBMODULE_MODE: &[u8] = b"160000";
+/// The exit code of a merge with conflicts.
+const CONFLICTED: i32 = 1;
+
+/// Whether files are to be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// Says what would happen, and changes nothing.
+    Check,
+    /// Changes the files.
+    Write,
+}
+
+/// What came of an attempt to apply a branch. Unless it is `Applied`, nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// The changes are in the files, or would be.
+    Applied {
+        /// The files that changed.
+        files: Vec<String>,
+        /// How many there are; only the first are named.
+        file_count: usize,
+    },
+    /// Somebody changed the same places in another way.
+    Conflict {
+        /// The files, of which only the first are named.
+        files: Vec<String>,
+    },
+    /// It cannot be done now; the sentence says why.
+    Refused(String),
+}
+
+/// A main checkout that is being changed; kept for those who come after a crash.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Applying {
+    /// Its top.
+    pub(crate) root: PathBuf,
+    /// Its git folder, where the files to install are staged.
+    pub(crate) git_dir: PathBuf,
+}
+
+/// What is merged.
+#[derive(Debug)]
+struct Sides<'a> {
+    base: &'a str,
+    theirs: &'a str,
+    ours: &'a Snapshot,
+}
+
+enum Merged {
+    Clean { tree: String },
+    Conflict(Vec<String>),
+}
+
+impl Worktrees {
+    /// Applies what a branch changed since its base to the main checkout: all of it or nothing.
+    pub async fn apply(
+        &self,
+        repository: &Path,
+        branch: &str,
+        base: &str,
+        how: How,
+    ) -> Result<Applied> {
+        refs::check_commit(base)?;
+        let repository = Repository::find(&self.git, repository).await?;
+        let commit = refs::commit_of(&self.git, &repository, branch).await?;
+        let commit = commit.ok_or_else(|| WorktreeError::NoBranch(branch.to_owned()))?;
+        let applying = Applying {
+            root: repository.root.clone(),
+            git_dir: repository.git_dir.clone(),
+        };
+        let Some(lock) = self.lock(&applying)? else {
+            let said = "Another apply to this folder is under way. Try again when it has ended.";
+            return Ok(Applied::Refused(said.to_owned()));
+        };
+        install::recover(&applying.root, &applying.git_dir)?;
+        let merging = self.merge_and_install(&repository, base, &commit, how);
+        // After a failure the file goes on to say that somebody has to look.
+        let applied = merging.await?;
+        unlock(&lock, &self.applying_file(&applying))?;
+        Ok(applied)
+    }
+
+    async fn merge_and_install(
+        &self,
+        repository: &Repository,
+        base: &str,
+        commit: &str,
+        how: How,
+    ) -> Result<Applied> {
+        let scratch = self.scratch(repository)?;
+        let own = &scratch.own;
+        let index = own.dir.join("snapshot-index");
+        copy_index(repository, own, &index)?;
+        let view = View {
+            git: &self.git,
+            own,
+            index: &index,
+            files: &repository.root,
+            no_object: &repository.no_commit(),
+        };
+        let ours = view.snapshot(self.bounds).await?;
+        let sides = Sides {
+            base,
+            theirs: commit,
+            ours: &ours,
+        };
+        let tree = match self.merge(own, &sides).await? {
+            Merged::Conflict(files) => return Ok(Applied::Conflict { files }),
+            Merged::Clean { tree } => tree,
+        };
+        let steps = self.steps(own, repository, &ours.tree, &tree).await?;
+        let mut steps = match steps {
+            Ok(steps) => steps,
+            Err(files) => return Ok(Applied::Conflict { files }),
+        };
+        if steps.is_empty() {
+            // The changes are there already.
+            return self.install(repository, steps, How::Check);
+        }
+        if how == How::Write {
+            let staging = install::stage_folder(&repository.git_dir)?;
+            self.stage(own, &tree, &staging, &steps).await?;
+        }
+        let conflicts = in_the_way(repository, &ours, &mut steps);
+        if !conflicts.is_empty() {
+            install::abandon(&repository.git_dir)?;
+            return Ok(Applied::Conflict { files: conflicts });
+        }
+        // The stamps were taken after the snapshot: only if nothing differs from the snapshot now,
+        // they are stamps of what was merged.
+        let moved = view.modified().await?;
+        if let Some(step) = steps
+            .iter()
+            .find(|step| moved.contains(&step.path) && !ours.absent.contains(&step.path))
+        {
+            install::abandon(&repository.git_dir)?;
+            return Ok(changed_meanwhile(&step.path));
+        }
+        self.install(repository, steps, how)
+    }
+
+    /// Installs without a pause: a caller that goes away must not let go of the lock in between.
+    fn install(&self, repository: &Repository, steps: Vec<Step>, how: How) -> Result<Applied> {
+        let file_count = steps.len();
+        let files = names(steps.iter().map(|step| step.path.as_slice()));
+        match how {
+            How::Check => Ok(Applied::Applied { files, file_count }),
+            How::Write => {
+                let plan = Plan { steps };
+                match install::install(&repository.root, &repository.git_dir, &plan)? {
+                    install::Done::All => Ok(Applied::Applied { files, file_count }),
+                    install::Done::Nothing { path } => Ok(changed_meanwhile(&path)),
+                }
+            }
+        }
+    }
+
+    /// Merges three trees. Commits made for the purpose tell git what the base is.
+    async fn merge(&self, own: &OwnGit, sides: &Sides<'_>) -> Result<Merged> {
+        let (base, theirs) = (sides.base, self.tree_of(own, sides.theirs).await?);
+        let ours = &sides.ours.tree;
+        let ours = self.commit(own, ours, &[base], "ours\n").await?;
+        let theirs = self.commit(own, &theirs, &[base], "theirs\n").await?;
+        let call = self.git.on(&own.dir);
+        let call = call.args(["merge-tree", "--write-tree", "-z", "--name-only"]);
+        let answer = call.args([&ours, &theirs]).answer().await?;
+        if answer.code != 0 && answer.code != CONFLICTED {
+            return Err(answer.into_error("merge-tree".to_owned()));
+        }
+        let mut parts = answer.output.split(|byte| *byte == 0);
+        let tree = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+        if answer.code == CONFLICTED {
+            // Names end with an empty one; messages follow.
+            let found = parts.take_while(|part| !part.is_empty());
+            return Ok(Merged::Conflict(names(found)));
+        }
+        Ok(Merged::Clean { tree })
+    }
+
+    /// What has to be done to the files; the paths that must not be touched, if there are any.
+    async fn steps(
+        &self,
+        own: &OwnGit,
+        repository: &Repository,
+        from: &str,
+        to: &str,
+    ) -> Result<std::result::Result<Vec<Step>, Vec<String>>> {
+        let call = self.git.on(&own.dir);
+        let call = call.args(["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff"]);
+        let listing = call.args([from, to, "--"]).output().await?;
+        let mut parts = entries(&listing);
+        let mut steps = Vec::new();
+        let mut refused = Vec::new();
+        while let (Some(change), Some(path)) = (parts.next(), parts.next()) {
+            match step(change, path) {
+                Some(step) => steps.push(step),
+                None => refused.push(path),
+            }
+        }
+        if !refused.is_empty() {
+            return Ok(Err(names(refused.into_iter())));
+        }
+        // First what goes, so that a folder can become a file and a file a folder.
+        steps.sort_by_key(|step| step.kind != Kind::Remove);
+        drop_settled(repository, &mut steps);
+        Ok(Ok(steps))
+    }
+
+    /// Writes the new files, converted as the repository wants them, beside their places.
+    async fn stage(&self, own: &OwnGit, tree: &str, staging: &Path, steps: &[Step]) -> Result<()> {
+        let index = own.dir.join("stage-index");
+        let call = self.git.on(&own.dir).index(&index);
+        call.args(["read-tree", tree]).output().await?;
+        let mut input = Vec::new();
+        for step in steps.iter().filter(|step| step.kind != Kind::Remove) {
+            input.extend_from_slice(&step.path);
+            input.push(0);
+        }
+        let call = self.git.on(&own.dir).work_tree(staging).index(&index);
+        call.args(["checkout-index", "-z", "--stdin"])
+            .input(input)
+            .output()
+            .await
+            .map(drop)
+    }
+
+    pub(crate) fn applying_file(&self, applying: &Applying) -> PathBuf {
+        let name = BlobId::of(applying.git_dir.as_os_str().as_encoded_bytes());
+        self.folder.join(APPLYING_FOLDER).join(name.as_str())
+    }
+
+    /// Makes sure that nobody else changes this checkout; `None` if somebody does.
+    fn lock(&self, applying: &Applying) -> Result<Option<File>> {
+        let path = self.applying_file(applying);
+        let folder = self.folder.join(APPLYING_FOLDER);
+        fs::create_dir_all(&folder).at("make", &folder)?;
+        let file = take(&path)?;
+        if file.is_some() {
+            let bytes = serde_json::to_vec(applying);
+            let bytes = bytes.map_err(|source| WorktreeError::Damaged {
+                path: path.clone(),
+                source,
+            })?;
+            fs::write(&path, bytes).at("write", &path)?;
+        }
+        Ok(file)
+    }
+}
+
+/// Takes the lock of a checkout, unless somebody has it. It ends with the process.
+pub(crate) fn take(path: &Path) -> Result<Option<File>> {
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(path)
+        .at("open", path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error).at("lock", path),
+    }
+}
+
+/// Says that a checkout is whole again. The file stays: others may be waiting at it.
+pub(crate) fn unlock(file: &File, path: &Path) -> Result<()> {
+    file.set_len(0).at("write", path)
+}
+
+/// Reads `:mode mode object object status`; `None` if the path must not be touched.
+fn step(change: &[u8], path: &[u8]) -> Option<Step> {
+    let mut fields = change.strip_prefix(b":")?.split(|byte| *byte == b' ');
+    let (old, new) = (fields.next()?, fields.next()?);
+    if old == SUBMODULE_MODE || new == SUBMODULE_MODE || !is_safe(path) {
+        return None;
+    }
+    let kind = if new == NO_MODE {
+        Kind::Remove
+    } else if old == NO_MODE {
+        Kind::Add
+    } else if old == new {
+        Kind::Replace
+    } else {
+        Kind::ReplaceWithMode
+    };
+    Some(Step {
+        path: path.to_vec(),
+        kind,
+        stamp: None,
+    })
+}
+
+/// Whether a path stays in the checkout and out of git folders. git checks that too; this is where
+/// the path is used.
+fn is_safe(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/');
+    parts.all(|part| !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git"))
+}
+
+/// Drops removals of files that are not there: a sparse checkout does not have them.
+fn drop_settled(repository: &Repository, steps: &mut Vec<Step>) {
+    let mut looker = Looker::new(&repository.root);
+    steps.retain(|step| step.kind != Kind::Remove || looker.look(&step.path).is_some());
+}
+
+/// Takes the stamp of each file that goes or comes; the files that nobody told us about are in the
+/// way: ignored ones, and those that were left out of the snapshot.
+fn in_the_way(repository: &Repository, ours: &Snapshot, steps: &mut [Step]) -> Vec<String> {
+    let mut looker = Looker::new(&repository.root);
+    let removed: HashSet<Vec<u8>> = steps
+        .iter()
+        .filter(|step| step.kind == Kind::Remove)
+        .map(|step| step.path.clone())
+        .collect();
+    let mut conflicts = Vec::new();
+    for step in steps {
+        let seen = looker.look(&step.path);
+        let is_folder = seen.as_ref().is_some_and(fs::Metadata::is_dir);
+        let is_unknown = step.kind == Kind::Add && seen.is_some() && !is_folder;
+        let is_blocked = is_folder && !becomes_empty(&repository.root, &step.path, &removed)
+            || step.kind == Kind::Add && is_behind_file(&repository.root, &step.path, &removed);
+        if is_unknown || is_blocked || ours.absent.contains(&step.path) {
+            conflicts.push(step.path.clone());
+        }
+        step.stamp = seen.filter(|_| !is_folder).as_ref().map(Stamp::of);
+    }
+    names(conflicts.iter().map(Vec::as_slice))
+}
+
+/// Whether a folder holds nothing but what is to be removed.
+fn becomes_empty(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
+    let folder = install::below(root, path);
+    let Ok(mut found) = fs::read_dir(folder) else {
+        return false;
+    };
+    found.all(|entry| {
+        let Ok(entry) = entry else {
+            return false;
+        };
+        let inner = install::join(path, entry.file_name().as_encoded_bytes());
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        removed.contains(&inner) || is_folder && becomes_empty(root, &inner, removed)
+    })
+}
+
+/// Whether something on the way to a path is not a folder, and stays.
+fn is_behind_file(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
+    let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+    ends.map(|(at, _)| &path[..at]).any(|parent| {
+        let seen = fs::symlink_metadata(install::below(root, parent));
+        seen.is_ok_and(|seen| !seen.is_dir()) && !removed.contains(parent)
+    })
+}
+
+fn changed_meanwhile(path: &[u8]) -> Applied {
+    let name = String::from_utf8_lossy(path);
+    Applied::Refused(format!(
+        "{name} changed while the changes were being merged. Nothing was applied; try again."
+    ))
+}
+
+fn names<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<String> {
+    paths
+        .take(MAX_NAMED_FILES)
+        .map(|path| String::from_utf8_lossy(path).into_owned())
+        .collect()
+}

@@ -1,0 +1,131 @@
+//! Why something about a worktree was not done.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why something about a worktree was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum WorktreeError {
+    /// There is nothing to make a worktree of.
+    #[error(
+        "isolation: worktree needs a git repository, and {} is not in the working tree of one ({said})",
+        workspace.display()
+    )]
+    NotARepository {
+        /// The folder that was given.
+        workspace: PathBuf,
+        /// What git said about it.
+        said: String,
+    },
+    /// The text cannot be the name of a folder and of a branch.
+    #[error("{0:?} cannot name a worktree: 1 to 64 letters, digits and hyphens are expected")]
+    BadRunId(String),
+    /// Only branches that Sortie made are touched.
+    #[error(
+        "{0:?} is not a branch of Sortie's: sortie/ and letters, digits and hyphens are expected"
+    )]
+    BadBranch(String),
+    /// The text does not name a commit.
+    #[error("{0:?} is not the full name of a commit")]
+    BadCommit(String),
+    /// The branch is gone.
+    #[error("there is no branch {0}; it may have been applied and removed already")]
+    NoBranch(String),
+    /// Somebody else moved the branch, so it is left as it is.
+    #[error("somebody else changed the branch {branch}; the child's files are kept in {}", kept.display())]
+    BranchMoved {
+        /// The branch.
+        branch: String,
+        /// Where the child's files are.
+        kept: PathBuf,
+    },
+    /// A branch that somebody works on is not removed.
+    #[error("the branch {0} is checked out; switch to another branch first")]
+    CheckedOut(String),
+    /// The run has no worktree.
+    #[error("there is no worktree of the run {0}")]
+    Unknown(String),
+    /// The folder for worktrees must not be part of what they are made of.
+    #[error("the folder for worktrees, {}, lies inside the repository {}; choose one outside", folder.display(), root.display())]
+    FolderInside {
+        /// The folder for worktrees.
+        folder: PathBuf,
+        /// The repository.
+        root: PathBuf,
+    },
+    /// A path that cannot be written down.
+    #[error("{} is not a path that can be written down: it is not UTF-8 or has a line break", .0.display())]
+    NotText(PathBuf),
+    /// git is missing.
+    #[error("git could not be started as {}; install it or name its place", program.display())]
+    NoGit {
+        /// What was started.
+        program: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// git said no.
+    #[error("git {what} failed: {said}")]
+    Git {
+        /// The command.
+        what: String,
+        /// Its own words.
+        said: String,
+    },
+    /// git took too long.
+    #[error("git {what} was stopped after {seconds} s")]
+    Slow {
+        /// The command.
+        what: String,
+        /// The bound.
+        seconds: u64,
+    },
+    /// git said too much.
+    #[error("git {what} was stopped: it wrote more than {bytes} bytes")]
+    Loud {
+        /// The command.
+        what: String,
+        /// The bound.
+        bytes: usize,
+    },
+    /// A file could not be read or written.
+    #[error("could not {what} {}", path.display())]
+    File {
+        /// What was attempted.
+        what: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file of ours does not say what it should.
+    #[error("{} is damaged", path.display())]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// How.
+        source: serde_json::Error,
+    },
+    /// git answered in a way that is not understood.
+    #[error("git {what} gave an answer that is not understood")]
+    Strange {
+        /// The command.
+        what: String,
+    },
+}
+
+/// Gives failures of files their place.
+pub(crate) trait At<T> {
+    /// Says what was attempted, and where.
+    fn at(self, what: &'static str, path: &Path) -> Result<T, WorktreeError>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+    fn at(self, what: &'static str, path: &Path) -> Result<T, WorktreeError> {
+        self.map_err(|error| WorktreeError::File {
+            what,
+            path: path.to_owned(),
+            source: error.into(),
+        })
+    }
+}

@@ -1,0 +1,362 @@
+//! Starts git: no shell, an environment of our own, bounded time and output.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, Command};
+
+use crate::{Result, WorktreeError};
+
+/// Long enough to check out a large repository from a slow disk.
+const MAX_CALL_SECONDS: u64 = 300;
+/// Room for the names of some 500,000 files.
+const MAX_OUTPUT_BYTES: usize = 64 << 20;
+/// What of git's complaints is repeated.
+const MAX_COMPLAINT_BYTES: usize = 2_000;
+
+/// Settings that beat those of any repository: nothing that one names is run.
+const CONFIG: &[&str] = &[
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.untrackedCache=false",
+    "core.splitIndex=false",
+    "core.attributesFile=/dev/null",
+    "core.excludesFile=/dev/null",
+    "core.pager=cat",
+    "core.editor=true",
+    "core.sshCommand=false",
+    "core.alternateRefsCommand=true",
+    "core.safecrlf=false",
+    "credential.helper=",
+    "protocol.allow=never",
+    "commit.gpgSign=false",
+    "submodule.recurse=false",
+    "diff.submodule=short",
+    "diff.ignoreSubmodules=all",
+    "merge.directoryRenames=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    // Who owns the folder does not matter where nothing in it is run.
+    "safe.directory=*",
+    "safe.bareRepository=explicit",
+    // Several children of one repository end at the same moment.
+    "core.packedRefsTimeout=10000",
+    "core.filesRefLockTimeout=10000",
+];
+
+/// The whole environment of git, but for the search path and what a call adds.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("LANG", "C.UTF-8"),
+    ("LC_ALL", "C.UTF-8"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    ("GIT_LITERAL_PATHSPECS", "1"),
+    ("GIT_ADVICE", "0"),
+    ("GIT_AUTHOR_NAME", AUTHOR_NAME),
+    ("GIT_AUTHOR_EMAIL", AUTHOR_EMAIL),
+    ("GIT_COMMITTER_NAME", AUTHOR_NAME),
+    ("GIT_COMMITTER_EMAIL", AUTHOR_EMAIL),
+];
+
+/// Who makes our commits.
+pub(crate) const AUTHOR_NAME: &str = "Sortie";
+/// The address of who makes our commits.
+pub(crate) const AUTHOR_EMAIL: &str = "sortie@localhost";
+
+/// The git program.
+#[derive(Clone, Debug)]
+pub struct Git {
+    program: PathBuf,
+    search_path: OsString,
+}
+
+impl Git {
+    /// A git at this place, or of this name on the search path, which is also all that git itself
+    /// gets of the environment.
+    pub fn new(program: impl Into<PathBuf>, search_path: impl Into<OsString>) -> Self {
+        Self {
+            program: program.into(),
+            search_path: search_path.into(),
+        }
+    }
+
+    /// A call that finds the repository of a folder by itself.
+    pub(crate) fn discovering(&self, folder: &Path) -> Call<'_> {
+        Call::new(self, folder)
+    }
+
+    /// A call on a git folder that we know, with no working tree.
+    pub(crate) fn on(&self, git_dir: &Path) -> Call<'_> {
+        Call::new(self, git_dir).env("GIT_DIR", git_dir)
+    }
+
+    /// The program that is really started: a bare name is looked up here, as the child's search path
+    /// is not ours.
+    fn found(&self) -> PathBuf {
+        if self.program.components().count() > 1 {
+            return self.program.clone();
+        }
+        std::env::split_paths(&self.search_path)
+            .filter(|folder| folder.is_absolute())
+            .map(|folder| folder.join(&self.program))
+            .find(|candidate| candidate.is_file())
+            .unwrap_or_else(|| self.program.clone())
+    }
+}
+
+/// One start of git.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    git: &'a Git,
+    command: Command,
+    what: String,
+    input: Input,
+}
+
+#[derive(Debug)]
+enum Input {
+    Nothing,
+    Bytes(Vec<u8>),
+    File(File),
+}
+
+/// What git said.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// Its exit code.
+    pub(crate) code: i32,
+    /// Its output.
+    pub(crate) output: Vec<u8>,
+    /// Whether there was more.
+    pub(crate) is_cut: bool,
+    complaint: String,
+}
+
+impl<'a> Call<'a> {
+    fn new(git: &'a Git, folder: &Path) -> Self {
+        let program = git.found();
+        let mut command = Command::new(program);
+        command.env_clear().envs(ENVIRONMENT.iter().copied());
+        command.env("PATH", &git.search_path);
+        command.current_dir(folder).kill_on_drop(true);
+        for setting in CONFIG {
+            command.arg("-c").arg(setting);
+        }
+        Self {
+            git,
+            command,
+            what: String::new(),
+            input: Input::Nothing,
+        }
+    }
+
+    fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Looks at the files of a folder.
+    pub(crate) fn work_tree(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self.env("GIT_WORK_TREE", folder)
+    }
+
+    /// Uses this index.
+    pub(crate) fn index(self, file: &Path) -> Self {
+        self.env("GIT_INDEX_FILE", file)
+    }
+
+    /// Writes objects to, and reads them from, this folder.
+    pub(crate) fn objects(self, folder: &Path) -> Self {
+        self.env("GIT_OBJECT_DIRECTORY", folder)
+    }
+
+    /// The command and its options.
+    pub(crate) fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
+        for arg in args {
+            if self.what.is_empty() {
+                self.what = arg.as_ref().to_string_lossy().into_owned();
+            }
+            self.command.arg(arg);
+        }
+        self
+    }
+
+    /// What git reads.
+    pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = Input::Bytes(bytes);
+        self
+    }
+
+    /// What git reads.
+    pub(crate) fn input_file(mut self, file: File) -> Self {
+        self.input = Input::File(file);
+        self
+    }
+
+    /// Runs it; its output, if it succeeded.
+    pub(crate) async fn output(self) -> Result<Vec<u8>> {
+        let what = self.what.clone();
+        let answer = self.answer().await?;
+        match answer.code {
+            0 => Ok(answer.output),
+            _ => Err(answer.into_error(what)),
+        }
+    }
+
+    /// Runs it; its output without the last line break, as text.
+    pub(crate) async fn line(self) -> Result<String> {
+        let what = self.what.clone();
+        let text = String::from_utf8(self.output().await?);
+        let mut text = text.map_err(|_| WorktreeError::Strange { what })?;
+        if text.ends_with('\n') {
+            text.pop();
+        }
+        Ok(text)
+    }
+
+    /// Runs it, writing its output to a file.
+    pub(crate) async fn output_to(mut self, file: File) -> Result<()> {
+        let what = self.what.clone();
+        self.command.stdout(Stdio::from(file));
+        let answer = self.bounded(0).await?;
+        match answer.code {
+            0 => Ok(()),
+            _ => Err(answer.into_error(what)),
+        }
+    }
+
+    /// Runs it; whatever it says, with its exit code.
+    pub(crate) async fn answer(mut self) -> Result<Answer> {
+        let what = self.what.clone();
+        self.command.stdout(Stdio::piped());
+        let answer = self.bounded(MAX_OUTPUT_BYTES).await?;
+        if answer.is_cut {
+            return Err(WorktreeError::Loud {
+                what,
+                bytes: MAX_OUTPUT_BYTES,
+            });
+        }
+        Ok(answer)
+    }
+
+    /// Runs it, and ends it when it has said this much.
+    pub(crate) async fn beginning(mut self, max_bytes: usize) -> Result<Answer> {
+        let what = self.what.clone();
+        self.command.stdout(Stdio::piped());
+        let answer = self.bounded(max_bytes).await?;
+        if answer.code != 0 && !answer.is_cut {
+            return Err(answer.into_error(what));
+        }
+        Ok(answer)
+    }
+
+    async fn bounded(mut self, max_bytes: usize) -> Result<Answer> {
+        self.command.stderr(Stdio::piped());
+        let (stdin, bytes) = match self.input {
+            Input::Nothing => (Stdio::null(), Vec::new()),
+            Input::Bytes(bytes) => (Stdio::piped(), bytes),
+            Input::File(file) => (Stdio::from(file), Vec::new()),
+        };
+        let child = self.command.stdin(stdin).spawn();
+        let child = child.map_err(|source| WorktreeError::NoGit {
+            program: self.git.program.clone(),
+            source,
+        })?;
+        let talk = talk(child, bytes, max_bytes);
+        let limit = Duration::from_secs(MAX_CALL_SECONDS);
+        let Ok(said) = tokio::time::timeout(limit, talk).await else {
+            // Dropped with its future, git has been killed.
+            return Err(WorktreeError::Slow {
+                what: self.what,
+                seconds: MAX_CALL_SECONDS,
+            });
+        };
+        said.map_err(|source| WorktreeError::NoGit {
+            program: self.git.program.clone(),
+            source,
+        })
+    }
+}
+
+impl Answer {
+    /// The refusal that this answer is.
+    pub(crate) fn into_error(self, what: String) -> WorktreeError {
+        WorktreeError::Git {
+            what,
+            said: self.complaint,
+        }
+    }
+
+    /// What git said about its failure.
+    pub(crate) fn complaint(&self) -> &str {
+        &self.complaint
+    }
+}
+
+async fn talk(mut child: Child, input: Vec<u8>, max_bytes: usize) -> std::io::Result<Answer> {
+    let stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
+    let write = async {
+        if let Some(mut stdin) = stdin {
+            // git may stop reading before the end; its exit code tells why.
+            stdin.write_all(&input).await.ok();
+        }
+    };
+    let listen = async {
+        let (output, is_cut) = read(stdout, max_bytes).await?;
+        if is_cut {
+            child.start_kill()?;
+        }
+        std::io::Result::Ok((output, is_cut))
+    };
+    let ((), said, complaint) = tokio::join!(write, listen, complaint(stderr));
+    let (output, is_cut) = said?;
+    let complaint = complaint?;
+    let status = child.wait().await?;
+    Ok(Answer {
+        code: status.code().unwrap_or(-1),
+        output,
+        is_cut,
+        complaint: String::from_utf8_lossy(&complaint).trim().to_owned(),
+    })
+}
+
+/// Reads the beginning of what git complains about, and lets it finish complaining.
+async fn complaint(source: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(mut source) = source {
+        let mut beginning = (&mut source).take(MAX_COMPLAINT_BYTES as u64);
+        beginning.read_to_end(&mut bytes).await?;
+        tokio::io::copy(&mut source, &mut tokio::io::sink()).await?;
+    }
+    Ok(bytes)
+}
+
+/// Reads up to a bound; `true` if there was more.
+async fn read(
+    source: Option<impl AsyncRead + Unpin>,
+    max_bytes: usize,
+) -> std::io::Result<(Vec<u8>, bool)> {
+    let mut bytes = Vec::new();
+    let Some(source) = source else {
+        return Ok((bytes, false));
+    };
+    let mut source = source.take(max_bytes as u64 + 1);
+    source.read_to_end(&mut bytes).await?;
+    let is_cut = bytes.len() > max_bytes;
+    bytes.truncate(max_bytes);
+    Ok((bytes, is_cut))
+}

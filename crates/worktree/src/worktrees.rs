@@ -1,0 +1,119 @@
+//! The front door: where worktrees are kept, and what can be done with them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::At as _;
+use crate::git::Git;
+use crate::own_git::OwnGit;
+use crate::record::{RunFolder, State, remove_folder};
+use crate::repository::Repository;
+use crate::snapshot::SnapshotBounds;
+use crate::summary::Between;
+use crate::{Result, Worktree, WorktreeError, refs};
+
+/// The folder of what lives no longer than a call.
+pub(crate) const SCRATCH_FOLDER: &str = ".scratch";
+
+static SCRATCH_COUNT: AtomicU64 = AtomicU64::new(0);
+
+/// All worktrees of one Sortie.
+///
+/// One caller at a time may work on one run; the runs themselves are independent.
+#[derive(Clone, Debug)]
+pub struct Worktrees {
+    pub(crate) folder: PathBuf,
+    pub(crate) git: Git,
+    pub(crate) bounds: SnapshotBounds,
+}
+
+impl Worktrees {
+    /// Worktrees in this folder, which no child may write to as a whole.
+    pub fn new(folder: impl Into<PathBuf>, git: Git) -> Self {
+        Self {
+            folder: folder.into(),
+            git,
+            bounds: SnapshotBounds::default(),
+        }
+    }
+
+    /// The same with other bounds.
+    #[must_use]
+    pub fn with_bounds(self, bounds: SnapshotBounds) -> Self {
+        Self { bounds, ..self }
+    }
+
+    /// The worktree of a run, if it has one that was not collected yet.
+    pub fn open(&self, run: &str) -> Result<Option<Worktree>> {
+        let folder = self.run_folder(run)?;
+        let Some(record) = folder.read()? else {
+            return Ok(None);
+        };
+        match &record.state {
+            State::Open(opened) => Ok(Some(record.worktree(&folder, opened))),
+            State::Creating | State::Collected(..) => Ok(None),
+        }
+    }
+
+    /// What a branch changes against its base: the beginning as text, and whether there is more.
+    pub async fn diff(
+        &self,
+        repository: &Path,
+        branch: &str,
+        base: &str,
+    ) -> Result<(String, bool)> {
+        refs::check_commit(base)?;
+        let repository = Repository::find(&self.git, repository).await?;
+        let commit = refs::commit_of(&self.git, &repository, branch).await?;
+        let commit = commit.ok_or_else(|| WorktreeError::NoBranch(branch.to_owned()))?;
+        let scratch = self.scratch(&repository)?;
+        let between = Between {
+            git: &self.git,
+            own: &scratch.own,
+            base,
+            commit: &commit,
+        };
+        between.text().await
+    }
+
+    /// Removes a branch of Sortie's with the changes on it; `false` if there was none.
+    pub async fn discard(&self, repository: &Path, branch: &str) -> Result<bool> {
+        let repository = Repository::find(&self.git, repository).await?;
+        let Some(commit) = refs::commit_of(&self.git, &repository, branch).await? else {
+            return Ok(false);
+        };
+        refs::remove(&self.git, &repository, branch, &commit).await?;
+        Ok(true)
+    }
+
+    pub(crate) fn run_folder(&self, run: &str) -> Result<RunFolder> {
+        refs::check_run_id(run)?;
+        Ok(RunFolder(self.folder.join(run)))
+    }
+
+    /// A git folder for the length of one call.
+    pub(crate) fn scratch(&self, repository: &Repository) -> Result<Scratch> {
+        let number = SCRATCH_COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", std::process::id());
+        let dir = self.folder.join(SCRATCH_FOLDER).join(name);
+        // A process of the same id may have died here long ago.
+        remove_folder(&dir)?;
+        fs::create_dir_all(&dir).at("make", &dir)?;
+        let own = OwnGit::write(&dir, repository);
+        own.map(|own| Scratch { own })
+    }
+}
+
+/// A git folder that is gone with its value.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) own: OwnGit,
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What stays is swept at the next start.
+        remove_folder(&self.own.dir).ok();
+    }
+}

@@ -1,0 +1,242 @@
+//! A process that dies, and what the next one finds; many runs at once; and the sweep.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::PathBuf;
+
+use futures::future::join_all;
+use sortie_worktree::{Collected, WorktreeError};
+
+use crate::support::{BRANCH, RUN, Scene, files, run_git, write};
+
+fn run_folder(scene: &Scene) -> PathBuf {
+    scene.root.with_file_name("worktrees").join(RUN)
+}
+
+/// Makes the record say what it said before its last change.
+fn forget(scene: &Scene, record: &str) {
+    fs::write(run_folder(scene).join("record.json"), record).expect("written");
+}
+
+fn record(scene: &Scene) -> String {
+    fs::read_to_string(run_folder(scene).join("record.json")).expect("read")
+}
+
+#[tokio::test]
+async fn an_untouched_worktree_vanishes() {
+    for is_dirty in [false, true] {
+        let scene = Scene::new();
+        if is_dirty {
+            scene.write("text", "not committed\n");
+        }
+        let before = scene.state();
+        let worktree = scene.create().await;
+        assert_eq!(worktree.branch, BRANCH);
+        assert_eq!(scene.branches(), format!("main\n{BRANCH}\n"));
+        write(&worktree.root, "ignored", "build output\n");
+        for _ in 0..2 {
+            let collected = scene.worktrees.collect(&worktree).await;
+            assert_eq!(collected.expect("collected"), Collected::Untouched);
+            assert!(!worktree.root.exists());
+            assert_eq!(scene.branches(), "main\n");
+        }
+        assert_eq!(scene.state(), before);
+    }
+}
+
+#[tokio::test]
+async fn the_same_run_gets_the_same_worktree() {
+    let scene = Scene::new();
+    let first = scene.create().await;
+    write(&first.root, "text", "half done\n");
+    // The person goes on; the worktree does not change under the child.
+    scene.write("text", "person\n");
+    scene.commit("second");
+    let second = scene.create().await;
+    assert_eq!(first, second);
+    assert_eq!(scene.worktrees.open(RUN).expect("read"), Some(first));
+    let text = fs::read_to_string(second.root.join("text")).expect("read");
+    assert_eq!(text, "half done\n");
+}
+
+#[tokio::test]
+async fn a_death_while_creating_is_begun_again() {
+    let scene = Scene::new();
+    let worktree = scene.create().await;
+    let opened = record(&scene);
+    let creating = serde_json_creating(&opened);
+    forget(&scene, &creating);
+    write(&worktree.root, "text", "half a checkout");
+    assert_eq!(scene.worktrees.open(RUN).expect("read"), None);
+    let again = scene.create().await;
+    assert_eq!(files(&again.root), files(&scene.root));
+    assert_eq!(record(&scene), opened);
+}
+
+/// The record as it is while a worktree is being made.
+fn serde_json_creating(opened: &str) -> String {
+    let state = opened.find("\"state\"").expect("a state");
+    format!("{}\"state\": \"creating\"\n}}", &opened[..state])
+}
+
+#[tokio::test]
+async fn a_death_while_collecting_is_gone_over_again() {
+    let scene = Scene::new();
+    let worktree = scene.create().await;
+    write(&worktree.root, "text", "child\n");
+    let opened = record(&scene);
+    // Everything is on the branch, but nothing is remembered and nothing removed.
+    let tree = files(&worktree.root);
+    let keep = scene.home.path().join("keep");
+    copy(&run_folder(&scene), &keep);
+    let first = scene.collect(&worktree).await;
+    fs::remove_dir_all(run_folder(&scene)).expect("removed");
+    fs::rename(&keep, run_folder(&scene)).expect("renamed");
+    assert_eq!(record(&scene), opened);
+    assert_eq!(files(&worktree.root), tree);
+    let second = scene.collect(&worktree).await;
+    assert_eq!(second, first);
+    // Remembered, and asked again.
+    assert_eq!(scene.collect(&worktree).await, first);
+    assert_eq!(scene.branches(), format!("main\n{BRANCH}\n"));
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    let status = std::process::Command::new("cp")
+        .arg("-a")
+        .args([from, to])
+        .status();
+    assert!(status.expect("started").success());
+}
+
+#[tokio::test]
+async fn a_run_may_go_on_after_it_was_collected() {
+    let scene = Scene::new();
+    scene.write("text", "not committed\n");
+    let worktree = scene.create().await;
+    write(&worktree.root, "one", "1\n");
+    let first = scene.collect(&worktree).await;
+    let again = scene.create().await;
+    assert_eq!(again.base, worktree.base);
+    assert_eq!(
+        fs::read_to_string(again.root.join("one")).expect("read"),
+        "1\n"
+    );
+    write(&again.root, "two", "2\n");
+    let second = scene.collect(&again).await;
+    assert_ne!(second.commit, first.commit);
+    assert_eq!(second.file_count, 2);
+}
+
+#[tokio::test]
+async fn a_branch_that_somebody_moved_is_left_alone() {
+    let scene = Scene::new();
+    let worktree = scene.create().await;
+    write(&worktree.root, "text", "child\n");
+    scene.write("text", "person\n");
+    scene.commit("second");
+    run_git(&scene.root, &["branch", "-f", BRANCH, "main"]);
+    let refusal = scene.worktrees.collect(&worktree).await.expect_err("moved");
+    assert!(
+        matches!(refusal, WorktreeError::BranchMoved { .. }),
+        "{refusal}"
+    );
+    assert!(worktree.root.join("text").exists(), "the work is kept");
+}
+
+#[tokio::test]
+async fn eight_at_once_do_not_meet() {
+    let scene = Scene::new();
+    scene.write("text", "not committed\n");
+    let before = scene.state();
+    let one = async |number: usize| {
+        let run = format!("0199a1b2-3c4d-7e5f-8a9b-0c1d2e3f4a5{number}");
+        let made = scene.worktrees.create(&run, &scene.root).await;
+        let worktree = made.expect("a worktree");
+        if number.is_multiple_of(2) {
+            write(&worktree.root, &format!("by-{number}"), "child\n");
+        }
+        scene.worktrees.collect(&worktree).await.expect("collected")
+    };
+    let collected = join_all((0..8).map(one)).await;
+    assert_eq!(scene.state(), before);
+    for (number, collected) in collected.iter().enumerate() {
+        match collected {
+            Collected::Changed(changes) => {
+                assert_eq!(changes.files[0].path, format!("by-{number}"));
+                scene.apply(changes).await;
+            }
+            Collected::Untouched => assert!(!number.is_multiple_of(2), "{number}"),
+        }
+    }
+    assert_eq!(scene.branches().lines().count(), 5);
+    for number in [0, 2, 4, 6] {
+        assert!(scene.root.join(format!("by-{number}")).exists());
+    }
+    run_git(&scene.root, &["fsck", "--strict"]);
+}
+
+#[tokio::test]
+async fn a_sweep_undoes_an_apply_that_nobody_ended() {
+    let scene = Scene::new();
+    let git_dir = scene.root.join(".git");
+    write(&git_dir, "sortie-apply/new/text", "staged\n");
+    let plan = r#"{"steps": [], "staged": [], "made": []}"#;
+    write(&git_dir, "sortie-apply/plan.json", plan);
+    let applying = format!("{{\"root\": {:?}, \"git_dir\": {git_dir:?}}}", scene.root);
+    let home = scene.root.with_file_name("worktrees");
+    write(&home, ".applying/one", &applying);
+    let swept = scene.worktrees.sweep(&HashSet::new()).await.expect("swept");
+    assert_eq!(swept.restored, 1, "{:?}", swept.failures);
+    assert!(!git_dir.join("sortie-apply").exists());
+    let again = scene.worktrees.sweep(&HashSet::new()).await.expect("swept");
+    assert_eq!(again.restored, 0);
+}
+
+#[tokio::test]
+async fn a_sweep_takes_what_nobody_knows_and_nothing_else() {
+    let scene = Scene::new();
+    let known = "0199a1b2-3c4d-7e5f-8a9b-00000000aaaa";
+    let untouched = "0199a1b2-3c4d-7e5f-8a9b-00000000bbbb";
+    for run in [known, untouched] {
+        let made = scene.worktrees.create(run, &scene.root).await;
+        made.expect("a worktree");
+    }
+    let worktree = scene.create().await;
+    write(&worktree.root, "text", "never collected\n");
+    let home = scene.root.with_file_name("worktrees");
+    write(&home, "somebody-elses/file", "x\n");
+    write(&home, "a file", "x\n");
+    write(&home, ".scratch/1-1/left", "x\n");
+
+    let known = HashSet::from([known.to_owned()]);
+    let swept = scene.worktrees.sweep(&known).await.expect("swept");
+    assert_eq!(swept.removed, [untouched, RUN]);
+    assert_eq!(swept.kept_branches, [BRANCH]);
+    assert!(swept.failures.is_empty(), "{:?}", swept.failures);
+    let mut left: Vec<_> = fs::read_dir(&home)
+        .expect("listed")
+        .map(|entry| {
+            entry
+                .expect("listed")
+                .file_name()
+                .into_string()
+                .expect("text")
+        })
+        .collect();
+    left.sort();
+    assert_eq!(
+        left,
+        [
+            ".scratch",
+            "0199a1b2-3c4d-7e5f-8a9b-00000000aaaa",
+            "a file",
+            "somebody-elses"
+        ]
+    );
+    assert!(!home.join(".scratch/1-1").exists());
+    let text = run_git(&scene.root, &["show", &format!("{BRANCH}:text")]);
+    assert_eq!(text, "never collected\n", "the work is on its branch");
+    let again = scene.worktrees.sweep(&known).await.expect("swept");
+    assert!(again.removed.is_empty());
+}

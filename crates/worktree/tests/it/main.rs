@@ -1,0 +1,8 @@
+//! Real repositories, a real git, and children that mean no good.
+
+mod apply;
+mod crash;
+mod hostile;
+mod kinds;
+mod repositories;
+mod support;
