@@ -44,7 +44,7 @@ pub(crate) struct Dispatch<'a> {
 /// What is to be done about a call, before anything has run.
 pub(crate) enum Prepared<'a> {
     /// It already has its answer: it could not be understood, or was refused.
-    Answered(Finished),
+    Answered(Box<Finished>),
     /// Somebody has to say yes first.
     Asks(Ready<'a>),
     /// It may run beside others, any number of times.
@@ -98,7 +98,7 @@ impl<'a> Dispatch<'a> {
             Arguments::Json(value) => value,
             Arguments::Malformed { raw: _, error } => {
                 let words = text(lang, "call-malformed", &[("error", error.as_str().into())]);
-                return Prepared::Answered(self.not_understood(call, &words));
+                return Prepared::Answered(Box::new(self.not_understood(call, &words)));
             }
         };
         let Some(found) = self.shared.planner.toolbox.find(&call.name, arguments) else {
@@ -108,7 +108,7 @@ impl<'a> Dispatch<'a> {
                 "call-unknown-tool",
                 &[("name", call.name.as_str().into()), ("known", known.into())],
             );
-            return Prepared::Answered(self.not_understood(call, &words));
+            return Prepared::Answered(Box::new(self.not_understood(call, &words)));
         };
         let mut ready = Ready {
             call,
@@ -120,7 +120,11 @@ impl<'a> Dispatch<'a> {
         };
         if ready.ruling.decision == Decision::Deny {
             let words = self.denied(&ready);
-            return Prepared::Answered(self.refused(&ready, ResultStatus::Denied, &words));
+            return Prepared::Answered(Box::new(self.refused(
+                &ready,
+                ResultStatus::Denied,
+                &words,
+            )));
         }
         let problems = self
             .shared
@@ -136,14 +140,14 @@ impl<'a> Dispatch<'a> {
                     ("errors", problems.join("; ").into()),
                 ],
             );
-            return Prepared::Answered(self.refused(&ready, ResultStatus::Error, &words));
+            return Prepared::Answered(Box::new(self.refused(&ready, ResultStatus::Error, &words)));
         }
         if let CallStatus::Replied { request, reply } = ready.status {
             match approved_by(request, reply) {
                 Some(approved) => ready.ruling.approved = Some(approved),
                 None => {
                     let (status, words) = inquiry::words(lang, &call.name, request, reply);
-                    return Prepared::Answered(self.refused(&ready, status, &words));
+                    return Prepared::Answered(Box::new(self.refused(&ready, status, &words)));
                 }
             }
         }

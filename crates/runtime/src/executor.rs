@@ -371,15 +371,15 @@ impl Executor {
                     Asked::Allowed(prepared) if !waits => prepared,
                     // It will be asked about again when its turn has come, and be allowed again.
                     Asked::Allowed(_) => continue,
-                    Asked::Answered(finished) => Prepared::Answered(finished),
+                    Asked::Answered(finished) => Prepared::Answered(Box::new(finished)),
                     Asked::Waits(finished) => {
                         waits = true;
-                        Prepared::Answered(finished)
+                        Prepared::Answered(Box::new(finished))
                     }
                 };
             }
             match prepared {
-                Prepared::Answered(finished) => self.note(vec![finished]).await?,
+                Prepared::Answered(finished) => self.note(vec![*finished]).await?,
                 // Whoever was asked has answered above.
                 Prepared::Asks(_) => {}
                 Prepared::Free(ready) => {

@@ -181,7 +181,12 @@ impl RunSpawner<'_> {
         let unknown = || ToolFailure::new(t!(self.spec.lang, "answer-unknown", id = wanted));
         let found = self.shared.store.find_request(wanted).await;
         let asked = found.map_err(|_| unknown())?;
-        let child = self.shared.store.get(asked.task_id).await.map_err(failed)?;
+        let child = self
+            .shared
+            .store
+            .get(asked.task_id)
+            .await
+            .map_err(|error| failed(&error))?;
         let RequestKind::Question(_) = &asked.request.kind else {
             return Err(unknown());
         };
@@ -193,7 +198,7 @@ impl RunSpawner<'_> {
                 .store
                 .escalate(&asked.request.id, self.shared.clock.now())
                 .await
-                .map_err(failed)?;
+                .map_err(|error| failed(&error))?;
             return answer(t!(self.spec.lang, "answer-escalated", label = child.label));
         };
         let reply = Reply::Answered {
@@ -201,7 +206,7 @@ impl RunSpawner<'_> {
             text: words,
         };
         let replied = self.shared.reply(&asked.request.id, reply).await;
-        answer(match replied.map_err(failed)? {
+        answer(match replied.map_err(|error| failed(&error))? {
             Replied::Noted { .. } => t!(self.spec.lang, "answer-given", label = child.label),
             Replied::TooLate { .. } => t!(self.spec.lang, "answer-too-late", label = child.label),
         })
@@ -331,7 +336,7 @@ impl RunSpawner<'_> {
 
 const DELIVERED: sortie_core::Delivery = sortie_core::Delivery::Delivered;
 
-fn failed(error: sortie_core::StoreError) -> ToolFailure {
+fn failed(error: &sortie_core::StoreError) -> ToolFailure {
     ToolFailure::new(error.to_string())
 }
 

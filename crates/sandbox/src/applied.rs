@@ -57,28 +57,34 @@ pub struct Applied {
     pub not_held: Vec<&'static str>,
 }
 
+/// What is said of a command without a sandbox.
+const SWITCHED_OFF: &str = "Nothing is held: the sandbox is switched off.";
+
 /// What a backend does not hold on a machine.
 pub(crate) fn not_held(backend: Backend, network: &Network, grouped: bool) -> Vec<&'static str> {
     let mut missing = Vec::new();
     match backend {
         Backend::Bubblewrap | Backend::Namespaces => {}
         Backend::Landlock => missing.extend([
-            "The command sees the names and command lines of other processes.",
-            "Processes that leave the process group can outlive a killed helper.",
-            "Nothing new can be made in the top folder of the workspace, and git cannot commit.",
-            "Modes, owners and times of files can be changed wherever the user may.",
-            "The names and sizes of files outside can be asked for.",
+            "The command sees the names and command lines of all processes on this machine.",
+            "A process that detaches itself can outlive a command that is killed.",
+            "No new file can be made in the top folder of the workspace, and git cannot commit.",
+            "Permissions, owners and times of files can be changed wherever the user may change them.",
+            "Whether a file outside the workspace exists, and how large it is, can be asked.",
         ]),
-        Backend::None => missing.push("Nothing is held: the sandbox is switched off."),
+        Backend::None => missing.push(SWITCHED_OFF),
     }
     if !grouped && backend != Backend::None {
-        missing.push("Memory is bounded for each process, not for all together.");
+        missing.push(
+            "Memory is limited for each process, not for all processes of a command together.",
+        );
         if rustix::process::geteuid().is_root() || !backend.has_namespaces() {
-            missing.push("The number of processes is not bounded.");
+            missing.push("The number of processes is not limited.");
         }
     }
     if *network == Network::On && backend != Backend::None {
-        missing.push("The network is on: it reaches every port of this machine too.");
+        missing
+            .push("The network is on: the command also reaches every port of this machine itself.");
     }
     missing
 }

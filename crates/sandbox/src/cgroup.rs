@@ -1,11 +1,10 @@
 //! Control groups: the only bound on processes and memory that holds for root, and for all processes
 //! of a command together. Where none can be made, limits of single processes remain.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::policy::Limits;
@@ -20,15 +19,12 @@ const PREFIX: &str = "sortie-";
 #[derive(Debug)]
 pub(crate) struct Cages {
     parents: Vec<PathBuf>,
-    /// Groups whose last process was still dying when they should have been removed.
-    retired: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-/// The group of one command. Dropping it removes it.
+/// The group of one command. Dropping it removes it, if nobody is in it any more.
 #[derive(Debug)]
 pub(crate) struct Cage {
     folders: Vec<PathBuf>,
-    retired: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl Cages {
@@ -36,17 +32,14 @@ impl Cages {
     pub(crate) fn beneath(found: &Cgroups) -> Self {
         Self {
             parents: found.parents.clone(),
-            retired: Arc::default(),
         }
     }
 
     /// A group with these limits; none where groups cannot be made.
     pub(crate) fn make(&self, limits: &Limits) -> Option<Cage> {
-        self.remove_retired();
         let name = format!("{PREFIX}{}-{}", std::process::id(), unique());
         let mut cage = Cage {
             folders: Vec::new(),
-            retired: Arc::clone(&self.retired),
         };
         for parent in &self.parents {
             let folder = parent.join(&name);
@@ -56,15 +49,16 @@ impl Cages {
         }
         (!cage.folders.is_empty()).then_some(cage)
     }
-
-    fn remove_retired(&self) {
-        if let Ok(mut retired) = self.retired.lock() {
-            retired.retain(|folder| !removed(folder));
-        }
-    }
 }
 
 impl Cage {
+    /// Removes it; says whether it is gone. The last process is in it until the kernel has buried it,
+    /// which is a moment after its parent has heard of its end.
+    pub(crate) fn remove(&mut self) -> bool {
+        self.folders.retain(|folder| !removed(folder));
+        self.folders.is_empty()
+    }
+
     /// The files through which a process of one thread enters.
     ///
     /// To move a whole process the kernel stops every fork on the machine, and waits a dozen
@@ -84,13 +78,8 @@ impl Cage {
 
 impl Drop for Cage {
     fn drop(&mut self) {
-        for folder in self.folders.drain(..) {
-            if !removed(&folder)
-                && let Ok(mut retired) = self.retired.lock()
-            {
-                retired.push(folder);
-            }
-        }
+        // One that is left has our number in its name, and goes at the next start.
+        self.remove();
     }
 }
 
@@ -179,17 +168,38 @@ fn works(parent: &Path, files: &[&str]) -> bool {
 
 fn remove_left(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| {
-            name.strip_prefix(PREFIX)?
-                .split('-')
-                .next()?
-                .parse::<u32>()
-                .ok()
-        });
-        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+        if is_left(&entry.file_name(), PREFIX) {
             // One with processes in it stays.
             fs::remove_dir(entry.path()).ok();
+        }
+    }
+}
+
+/// Whether something with such a name was made by a process that is gone.
+pub(crate) fn is_left(name: &OsStr, prefix: &str) -> bool {
+    let process = name.to_str().and_then(|name| {
+        let number = name.strip_prefix(prefix)?.split('-').next()?;
+        number.parse::<u32>().ok()
+    });
+    process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_dead_have_made_is_left() {
+        let us = std::process::id();
+        for (name, left) in [
+            (format!("sortie-{us}-1"), false),
+            // No process has a number that large.
+            (format!("sortie-{}-1", u32::MAX), true),
+            ("sortie-".to_owned(), false),
+            ("sortie-x-1".to_owned(), false),
+            (format!("other-{}-1", u32::MAX), false),
+        ] {
+            assert_eq!(is_left(OsStr::new(&name), PREFIX), left, "{name}");
         }
     }
 }

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use crate::HELPER_COMMAND;
 use crate::applied::{Applied, Backend, not_held};
 use crate::bubblewrap;
-use crate::cgroup::{Cage, Cages, unique};
+use crate::cgroup::{Cage, Cages, is_left, unique};
 use crate::environment::{self, Own};
 use crate::git;
 use crate::guard::Guard;
@@ -23,6 +23,8 @@ use crate::stand_in::StandIns;
 use crate::tidier::Tidier;
 use crate::watched::{Known, Watched, Watches};
 
+/// The beginning of the names of private folders.
+const SCRATCH: &str = "sortie-scratch-";
 /// How often another name is tried for a private folder.
 const MAX_TRIES: usize = 100;
 
@@ -124,6 +126,7 @@ pub struct Sandbox {
     stand_ins: StandIns,
     watches: Watches,
     tidier: Arc<Tidier>,
+    swept: Once,
 }
 
 /// A command that is being confined.
@@ -153,6 +156,7 @@ impl Sandbox {
             stand_ins: StandIns::default(),
             watches: Watches::default(),
             tidier: Arc::default(),
+            swept: Once::new(),
         }
     }
 
@@ -427,9 +431,10 @@ impl Sandbox {
     fn scratch(&self) -> Result<PathBuf, Refusal> {
         use std::os::unix::fs::DirBuilderExt as _;
         let folder = folder(&self.places.scratch)?;
+        self.swept.call_once(|| sweep(&folder));
         let mut tries = 0;
         loop {
-            let name = format!("sortie-scratch-{}-{}", std::process::id(), unique());
+            let name = format!("{SCRATCH}{}-{}", std::process::id(), unique());
             let path = folder.join(name);
             let made = fs::DirBuilder::new().mode(0o700).create(&path);
             match made.and_then(|()| fs::canonicalize(&path)) {
@@ -440,6 +445,20 @@ impl Sandbox {
                 }
                 Err(cause) => return Err(Refusal::Folder { path, cause }),
             }
+        }
+    }
+}
+
+/// Removes the private folders of our own that a process which is gone has left.
+fn sweep(folder: &Path) {
+    use std::os::unix::fs::MetadataExt as _;
+    let us = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let facts = entry.metadata();
+        let ours = facts.is_ok_and(|facts| facts.is_dir() && facts.uid() == us);
+        if ours && is_left(&entry.file_name(), SCRATCH) {
+            // What is left of it is in a folder for such things.
+            fs::remove_dir_all(entry.path()).ok();
         }
     }
 }

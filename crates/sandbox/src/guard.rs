@@ -48,7 +48,6 @@ impl Guard {
     }
 
     fn tidy(&mut self) -> Vec<Undone> {
-        self.cage = None;
         let watched = std::mem::take(&mut self.watched);
         let undone = watched.iter().filter_map(undone).collect();
         let stand_ins = std::mem::take(&mut self.stand_ins);
@@ -57,6 +56,11 @@ impl Guard {
         }
         if let Some(scratch) = self.scratch.take() {
             self.tidier.take(Chore::Scratch(scratch));
+        }
+        if let Some(mut cage) = self.cage.take()
+            && !cage.remove()
+        {
+            self.tidier.take(Chore::Cage(cage));
         }
         undone
     }

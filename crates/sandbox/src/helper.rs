@@ -59,6 +59,7 @@ struct Gathered {
     limits: Vec<(String, u64)>,
     parent: Option<OwnedFd>,
     adopts: bool,
+    mounts: root::Mounts,
 }
 
 fn obey(words: impl Iterator<Item = OsString>) -> Result<ExitCode, Problem> {
@@ -93,9 +94,13 @@ fn carry_out(order: Order, gathered: &mut Gathered) -> io::Result<()> {
             let kill = Some(rustix::process::Signal::KILL);
             rustix::process::set_parent_process_death_signal(kill)?;
         }
-        Order::NewRoot {} => root::begin()?,
-        Order::Read { from, at } => root::show(&from, &at, root::Rights::Read)?,
-        Order::Write { from, at } => root::show(&from, &at, root::Rights::Write)?,
+        Order::NewRoot {} => gathered.mounts = root::begin()?,
+        Order::Read { from, at } => {
+            root::show(&gathered.mounts, &from, &at, root::Rights::Read)?;
+        }
+        Order::Write { from, at } => {
+            root::show(&gathered.mounts, &from, &at, root::Rights::Write)?;
+        }
         Order::Scratch { at, size_bytes } => root::scratch(&at, size_bytes)?,
         Order::Link { to, at } => root::link(&to, &at)?,
         Order::HideFile { at } => root::hide_file(&at)?,

@@ -125,12 +125,22 @@ fn walk(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>)
         *left = left.saturating_sub(1);
         if facts.is_dir() {
             if beyond || mode & 0o005 != 0o005 {
-                found.push(path);
+                found.extend(reached(path));
             } else {
                 walk(&path, depth - 1, left, found);
             }
         } else if !facts.is_symlink() && (beyond || mode & 0o004 == 0) {
-            found.push(path);
+            found.extend(reached(path));
         }
     }
+}
+
+/// What we cannot reach ourselves needs no hiding, and each that is hidden costs a mount: on most
+/// machines only root has any.
+fn reached(path: PathBuf) -> Option<PathBuf> {
+    use rustix::fs::{Access, access};
+    let any = [Access::READ_OK, Access::EXEC_OK];
+    any.into_iter()
+        .any(|right| access(&path, right).is_ok())
+        .then_some(path)
 }

@@ -3,10 +3,16 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle, sleep};
+use std::time::Duration;
 
+use crate::cgroup::Cage;
 use crate::stand_in::StandIn;
 
+/// How often it is tried to remove a group whose last process is still dying, and how long is waited
+/// in between.
+const MAX_TRIES: usize = 20;
+const PAUSE: Duration = Duration::from_millis(5);
 /// The most that waits to be tidied up; what is beyond is tidied up by who brings it.
 const MAX_WAITING: usize = 64;
 
@@ -17,14 +23,27 @@ pub(crate) enum Chore {
     StandIns(Vec<Arc<StandIn>>),
     /// A private folder.
     Scratch(PathBuf),
+    /// A group whose last process is still dying.
+    Cage(Cage),
 }
 
 impl Chore {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "not every kernel tells when a group is empty, and this thread has nothing else to do"
+    )]
     fn done(self) {
         match self {
             Self::StandIns(held) => drop(held),
             // What is left of it is in a folder for such things.
             Self::Scratch(folder) => drop(std::fs::remove_dir_all(folder)),
+            Self::Cage(mut cage) => {
+                let mut tries = 0;
+                while !cage.remove() && tries < MAX_TRIES {
+                    tries += 1;
+                    sleep(PAUSE);
+                }
+            }
         }
     }
 }

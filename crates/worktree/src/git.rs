@@ -27,6 +27,7 @@ const CONFIG: &[&str] = &[
     "core.attributesFile=/dev/null",
     "core.excludesFile=/dev/null",
     "core.pager=cat",
+    "core.quotePath=false",
     "core.editor=true",
     "core.sshCommand=false",
     "core.alternateRefsCommand=true",

@@ -118,34 +118,71 @@ pub(crate) fn runs(pid: Pid) -> bool {
     }
 }
 
-const BUSY_SHELL: &str = r#"
+/// A command that nobody else has, seen from outside whatever it runs in.
+fn busy_shell() -> (String, String) {
+    let seconds = format!("600.{}", std::process::id());
+    let script = r#"
   - when: { turn: 1 }
-    calls: [{ tool: exec, args: { command: "echo $$ > pid; exec sleep 600" } }]
+    calls: [{ tool: exec, args: { command: "exec sleep SECONDS" } }]
   - say: never
 "#;
+    (script.replace("SECONDS", &seconds), seconds)
+}
+
+/// Whether a process with this word in its command line does anything.
+fn somebody_runs(word: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes.filter_map(Result::ok).any(|process| {
+        let words = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+        words
+            .split(|byte| *byte == 0)
+            .any(|part| part == word.as_bytes())
+    })
+}
+
+/// In the sandbox and without one.
+const HELD_AND_BARE: [&str; 2] = ["sandbox.mode=required", "sandbox.mode=off"];
 
 #[test]
 fn an_interrupt_leaves_no_process_behind() {
-    let world = World::new();
-    let model = world.scenario(BUSY_SHELL);
-    let mut run = world.start(&["run", "top", "--yes", "--model", &model]);
-    let shell = world.pid_in("pid");
-    run.signal(Signal::INT);
-    assert_eq!(run.end().code, Some(130));
-    world.until("the shell command is gone", |_| !runs(shell));
+    for sandbox in HELD_AND_BARE {
+        let world = World::new();
+        let (script, word) = busy_shell();
+        let model = world.scenario(&script);
+        let mut run = world.start(&["run", "top", "--yes", "-c", sandbox, "--model", &model]);
+        world.until("the command runs", |_| somebody_runs(&word));
+        run.signal(Signal::INT);
+        assert_eq!(run.end().code, Some(130), "{sandbox}");
+        world.until("the shell command is gone", |_| !somebody_runs(&word));
+    }
 }
 
 #[test]
 fn a_second_interrupt_leaves_at_once_and_without_processes() {
+    for sandbox in HELD_AND_BARE {
+        let world = World::new();
+        let (script, word) = busy_shell();
+        let model = world.scenario(&script);
+        let mut run = world.start(&["run", "top", "--yes", "-c", sandbox, "--model", &model]);
+        world.until("the command runs", |_| somebody_runs(&word));
+        run.signal(Signal::INT)
+            .hears("Cancelling;")
+            .signal(Signal::INT);
+        assert_eq!(run.end().code, Some(130), "{sandbox}");
+        world.until("the shell command is gone", |_| !somebody_runs(&word));
+    }
+}
+
+#[test]
+fn what_is_killed_takes_its_sandboxed_commands_along() {
     let world = World::new();
-    let model = world.scenario(BUSY_SHELL);
+    let (script, word) = busy_shell();
+    let model = world.scenario(&script);
     let mut run = world.start(&["run", "top", "--yes", "--model", &model]);
-    let shell = world.pid_in("pid");
-    run.signal(Signal::INT)
-        .hears("Cancelling;")
-        .signal(Signal::INT);
-    assert_eq!(run.end().code, Some(130));
-    world.until("the shell command is gone", |_| !runs(shell));
+    world.until("the command runs", |_| somebody_runs(&word));
+    run.signal(Signal::KILL);
+    assert_eq!(run.end().code, None);
+    world.until("the shell command is gone", |_| !somebody_runs(&word));
 }
 
 #[test]
@@ -164,7 +201,7 @@ fn a_terminated_run_goes_on_later() {
     world.scenario(&patient(HALF));
     let resumed = world.ok(&["resume"]);
     assert!(
-        resumed.out.starts_with("Both are back: quick as a flash"),
+        resumed.out.starts_with("Both are back: ") && resumed.out.contains("\nquick as a flash\n"),
         "{resumed:#?}"
     );
     assert!(resumed.err.contains("Found: "), "{resumed:#?}");

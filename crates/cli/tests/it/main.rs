@@ -14,6 +14,7 @@ mod demo;
 mod doctor;
 mod files;
 mod found;
+mod hostile;
 mod isolated;
 mod life;
 mod policy;

@@ -367,7 +367,13 @@ fn what_is_no_agent_or_cannot_be_one() {
         "x.md",
         "---\ndescription: d\nbudget: {tokens: many}\n---\nb",
         Verdict::Refused,
-        "whole",
+        "`budget.tokens` must be a number",
+    );
+    check(
+        "x.md",
+        "---\ndescription: d\nbudget: {usd: -1}\n---\nb",
+        Verdict::Refused,
+        "`budget.usd` must be a number",
     );
     check(
         "x.md",

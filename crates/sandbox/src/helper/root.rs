@@ -44,8 +44,15 @@ pub(super) enum Rights {
     Write,
 }
 
+/// Where something was mounted in the old root when the new one was begun.
+#[derive(Debug, Default)]
+pub(super) struct Mounts {
+    places: Vec<PathBuf>,
+}
+
 /// Moves to a new, empty root beside the old one.
-pub(super) fn begin() -> io::Result<()> {
+pub(super) fn begin() -> io::Result<Mounts> {
+    let places = mounts("/proc/self/mountinfo")?;
     let quiet = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
     mount_change("/", quiet)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -56,12 +63,14 @@ pub(super) fn begin() -> io::Result<()> {
     pivot_root(BEGINNING, &old)?;
     chdir("/")?;
     mount("tmpfs", NEW, "tmpfs", flags, FRAME)?;
-    Ok(())
+    Ok(Mounts { places })
 }
 
 /// Shows a part of the old root in the new one.
-pub(super) fn show(from: &Path, at: &Path, rights: Rights) -> io::Result<()> {
-    let (from, at) = (beneath(OLD, from), beneath(NEW, at));
+pub(super) fn show(mounts: &Mounts, from: &Path, at: &Path, rights: Rights) -> io::Result<()> {
+    let at = beneath(NEW, at);
+    let others_come_along = mounts.any_beneath(from);
+    let from = beneath(OLD, from);
     if fs::metadata(&from)?.is_dir() {
         fs::create_dir_all(&at)?;
     } else {
@@ -71,6 +80,9 @@ pub(super) fn show(from: &Path, at: &Path, rights: Rights) -> io::Result<()> {
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
     flags.set(MountFlags::RDONLY, rights == Rights::Read);
     narrow(&at, flags)?;
+    if !others_come_along {
+        return Ok(());
+    }
     for inner in mounts_beneath(&at)? {
         match narrow(&inner, flags) {
             // Who may not even look at it has no rights to lose.
@@ -205,15 +217,30 @@ fn narrow(at: &Path, flags: MountFlags) -> io::Result<()> {
     }
 }
 
+impl Mounts {
+    /// Whether something may come along with a folder. The table is read once for this question, and
+    /// not for each part that is shown: the kernel writes all of it each time, and it grows with
+    /// each part.
+    fn any_beneath(&self, folder: &Path) -> bool {
+        let mut places = self.places.iter();
+        places.any(|place| place != folder && place.starts_with(folder))
+    }
+}
+
 /// Mounts that came along with a folder.
 fn mounts_beneath(at: &Path) -> io::Result<Vec<PathBuf>> {
-    let table = fs::read(format!("{OLD}/proc/self/mountinfo"))?;
-    Ok(table
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| line.split(|byte| *byte == b' ').nth(4))
-        .map(|field| PathBuf::from(OsString::from_vec(unescape(field))))
-        .filter(|place| place != at && place.starts_with(at))
-        .collect())
+    let mut places = mounts(&format!("{OLD}/proc/self/mountinfo"))?;
+    places.retain(|place| place != at && place.starts_with(at));
+    Ok(places)
+}
+
+/// Where something is mounted.
+fn mounts(table: &str) -> io::Result<Vec<PathBuf>> {
+    let table = fs::read(table)?;
+    let lines = table.split(|byte| *byte == b'\n');
+    let fields = lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(4));
+    let places = fields.map(|field| PathBuf::from(OsString::from_vec(unescape(field))));
+    Ok(places.collect())
 }
 
 /// Undoes `\040` and the like.
@@ -244,6 +271,23 @@ mod tests {
     use std::os::unix::ffi::OsStrExt as _;
 
     use super::*;
+
+    #[test]
+    fn what_is_mounted_in_a_folder_comes_along() {
+        let mounts = Mounts {
+            places: ["/", "/a", "/a/b c", "/a/d/e", "/ab"]
+                .map(PathBuf::from)
+                .to_vec(),
+        };
+        for (folder, any) in [
+            ("/a", true),
+            ("/a/d", true),
+            ("/a/d/e", false),
+            ("/ab", false),
+        ] {
+            assert_eq!(mounts.any_beneath(Path::new(folder)), any, "{folder}");
+        }
+    }
 
     #[test]
     fn names_in_the_table_of_mounts_are_read() {

@@ -1,27 +1,18 @@
 //! Many commands at once in one workspace.
 
-use std::fs;
-use std::path::Path;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sortie_sandbox::Backend;
+use rustix::process::{Pid, Signal, kill_process_group};
+use sortie_sandbox::{Backend, Confined};
 
-use crate::support::{World, finish, start, with_namespaces};
+use crate::support::{World, backends, finish, names, start, with_namespaces};
 
 /// How many commands there are.
 const COMMANDS: usize = 200;
 /// How many of them run at the same time.
 const AT_ONCE: usize = 50;
-
-/// All names in a folder.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
-}
 
 /// Runs the script many times; every one must end well, undo nothing, and leave nothing behind.
 fn check(world: &World, backend: Backend, script: &str) {
@@ -42,7 +33,39 @@ fn check(world: &World, backend: Backend, script: &str) {
             scope.spawn(work);
         }
     });
+    // Whatever was left for later is done before it is gone.
+    drop(sandbox);
     assert_eq!(names(&world.workspace), before, "{backend:?}");
+}
+
+/// The groups that a command is told to enter.
+fn groups(confined: &Confined) -> Vec<PathBuf> {
+    let pairs = confined.argv.windows(2);
+    let lists = pairs.filter(|pair| pair[0] == "join");
+    let folders = lists.map(|pair| Path::new(&pair[1]).parent().unwrap().to_owned());
+    folders.collect()
+}
+
+/// Dying takes a moment: what was still in its group at the end is waited for.
+#[test]
+fn no_group_is_left_behind() {
+    let world = World::new();
+    let mut made = Vec::new();
+    for backend in backends() {
+        let sandbox = world.sandbox(backend);
+        for _ in 0..20 {
+            let script = "sleep 1000 & sleep 1000 & echo ready; wait";
+            let confined = sandbox.confine(&world.policy(), world.shell(script));
+            let confined = confined.unwrap();
+            made.extend(groups(&confined));
+            let (mut child, mut output) = start(&confined);
+            output.read_exact(&mut [0; 6]).unwrap();
+            kill_process_group(Pid::from_child(&child), Signal::KILL).unwrap();
+            child.wait().unwrap();
+        }
+    }
+    made.retain(|folder| folder.exists());
+    assert!(made.is_empty(), "{made:?}");
 }
 
 /// A folder that one command had put in the place of `.git`, another one used to take away.

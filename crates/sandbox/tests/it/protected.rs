@@ -5,17 +5,7 @@ use std::path::Path;
 
 use sortie_sandbox::{Backend, Protected, WhileAbsent};
 
-use crate::support::{World, backends, with_namespaces};
-
-/// All names in a folder.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).unwrap();
-    let mut names: Vec<_> = entries
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    names.sort();
-    names
-}
+use crate::support::{World, backends, names, with_namespaces};
 
 /// Ways to get a hook or a setting into place.
 const ATTEMPTS: &[&str] = &[
@@ -145,6 +135,74 @@ fn commands_side_by_side_share_what_stands_in() {
         assert_ne!(code, Some(0), "{text}");
         drop(first);
         assert_eq!(names(&world.workspace), before, "{backend:?}");
+    }
+}
+
+/// A runtime that is killed takes nothing away. Who comes next does, also where it was in the middle.
+#[test]
+fn what_a_killed_runtime_left_is_swept_by_the_next_command() {
+    let world = World::new();
+    let before = names(&world.workspace);
+    for backend in with_namespaces() {
+        let left = world.confine(backend, &world.policy(), "true").unwrap();
+        assert!(names(&world.workspace).len() > before.len());
+        // As at its end, the locks are gone and the folders are not.
+        let marked = names(&world.workspace);
+        drop(left);
+        for name in marked.iter().filter(|name| !before.contains(name)) {
+            use std::os::unix::fs::DirBuilderExt as _;
+            let folder = world.workspace.join(name);
+            fs::DirBuilder::new().mode(0o1555).create(folder).unwrap();
+        }
+        let script = "mkdir .git/hooks || mkdir .vscode/x || echo evil > .mcp.json";
+        let answer = world.run(backend, &world.policy(), script);
+        assert_ne!(answer.code, Some(0), "{backend:?} {answer:?}");
+        assert_eq!(names(&world.workspace), before, "{backend:?}");
+    }
+}
+
+/// What a person makes in the workspace while a command runs is theirs.
+#[test]
+fn a_repository_that_a_person_makes_meanwhile_is_kept() {
+    for backend in with_namespaces() {
+        let world = World::new();
+        let confined = world.confine(backend, &world.policy(), "true").unwrap();
+        let made = world.bare("chmod 755 .git && git init -q -b main . && git add file.txt");
+        assert_eq!(made, (Some(0), String::new()), "{backend:?}");
+        assert_eq!(confined.guard.finish(), [], "{backend:?}");
+        let answer = world.run(
+            backend,
+            &world.policy(),
+            "git commit -qm first && git log --oneline | wc -l",
+        );
+        assert_eq!(
+            (answer.code, answer.text.trim()),
+            (Some(0), "1"),
+            "{backend:?}"
+        );
+    }
+}
+
+/// One command takes a link away; another, that starts meanwhile, must not take its absence for given.
+#[test]
+fn two_commands_together_may_not_do_what_neither_may() {
+    let world = World::with_git();
+    let link = world.workspace.join(".claude");
+    for backend in with_namespaces() {
+        std::os::unix::fs::symlink("../elsewhere", &link).unwrap();
+        let (sandbox, policy) = (world.sandbox(backend), world.policy());
+        let confine = |script: &str| sandbox.confine(&policy, world.shell(script)).unwrap();
+        let first = confine("rm .claude; echo ../evil > .git/commondir");
+        let (child, mut output) = crate::support::start(&first);
+        assert_eq!(crate::support::finish(child, &mut output).0, Some(0));
+        let second = confine("rm -f .claude; mkdir .claude; echo evil > .claude/settings.json");
+        assert_eq!(first.guard.finish().len(), 2, "{backend:?}");
+        let (child, mut output) = crate::support::start(&second);
+        assert_eq!(crate::support::finish(child, &mut output).0, Some(0));
+        assert_eq!(second.guard.finish().len(), 1, "{backend:?}");
+        assert_eq!(fs::read_link(&link).unwrap(), Path::new("../elsewhere"));
+        assert!(!world.workspace.join(".git/commondir").exists());
+        fs::remove_file(&link).unwrap();
     }
 }
 

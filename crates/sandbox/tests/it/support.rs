@@ -219,6 +219,16 @@ pub(crate) fn finish(mut child: Child, output: &mut std::io::PipeReader) -> (Opt
     (status.code(), String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// All names in a folder.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
 /// Small limits, so that a test that fails does not take the machine with it.
 pub(crate) fn small() -> Limits {
     const MIB: u64 = 1 << 20;

@@ -39,7 +39,11 @@ pub(super) fn run(world: &World, arguments: &[&str]) -> Said {
         .arg(usual.get_program())
         .args(usual.get_args())
         .env_clear()
-        .envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .envs(
+            usual
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
         .env("PATH", "/nonexistent")
         .current_dir(world.workspace())
         .output()

@@ -60,18 +60,36 @@ fn tries(scene: &Scene) -> Vec<Value> {
         let path = scene.fill(way);
         all.push(call("read_file", json!({ "path": path })));
         all.push(call("grep", json!({ "pattern": "canary", "path": path })));
-        all.push(call("write_file", json!({ "path": path, "content": "evil\n" })));
+        all.push(call(
+            "write_file",
+            json!({ "path": path, "content": "evil\n" }),
+        ));
         all.push(call(
             "edit_file",
             json!({ "path": path, "old_string": "canary", "new_string": "evil" }),
         ));
     }
-    for folder in ["..", "up", "absolute", "/", "{world}", "/proc/self/root", "magic", "~"] {
+    for folder in [
+        "..",
+        "up",
+        "absolute",
+        "/",
+        "{world}",
+        "/proc/self/root",
+        "magic",
+        "~",
+    ] {
         let path = scene.fill(folder);
         all.push(call("list_dir", json!({ "path": path })));
-        all.push(call("glob", json!({ "pattern": "**/outside.txt", "path": path })));
+        all.push(call(
+            "glob",
+            json!({ "pattern": "**/outside.txt", "path": path }),
+        ));
         all.push(call("glob", json!({ "pattern": format!("{path}/*") })));
-        all.push(call("grep", json!({ "pattern": "canary-in", "path": path })));
+        all.push(call(
+            "grep",
+            json!({ "pattern": "canary-in", "path": path }),
+        ));
         all.push(call(
             "exec",
             json!({ "command": "cat outside.txt", "workdir": path }),
@@ -103,11 +121,17 @@ fn no_path_leads_out() {
         &[],
         &[
             call("read_file", json!({ "path": "plain.txt" })),
-            call("write_file", json!({ "path": "plain.txt", "content": "new\n" })),
+            call(
+                "write_file",
+                json!({ "path": "plain.txt", "content": "new\n" }),
+            ),
             call("grep", json!({ "pattern": "plain|new", "path": "." })),
         ],
     );
-    assert!(works.iter().all(|answer| answer.status == "ok"), "{works:?}");
+    assert!(
+        works.iter().all(|answer| answer.status == "ok"),
+        "{works:?}"
+    );
 }
 
 #[test]
@@ -125,6 +149,90 @@ fn a_hard_link_is_not_written_through() {
         ],
     );
     assert_eq!(scene.outside(), before, "{answers:?}");
+}
+
+/// A result is written to the file that the operator named, not to where a command has led it.
+#[test]
+#[ignore = "finding: `--report-to` a file of the workspace follows a link that a command has put there, and writes outside what the agent said"]
+fn a_report_does_not_follow_a_link() {
+    for (place, plant) in [
+        ("result.jsonl", "ln -s ../.bashrc result.jsonl"),
+        ("out/.bashrc", "rmdir out; ln -s .. out"),
+    ] {
+        let scene = Scene::set();
+        std::fs::create_dir(scene.world.workspace().join("out")).unwrap();
+        let before = scene.outside();
+        let first = json!({ "when": { "turn": 1 }, "calls": [super::stage::exec(plant)] });
+        let model = scene
+            .world
+            .scenario(&format!("  - {first}\n  - say: evil\n"));
+        let to = format!("file:{place}");
+        let words = ["spawn", "x", "--agent", "code", "--yes", "--report-to", &to];
+        scene
+            .world
+            .sortie(&[&words[..], &["--model", &model]].concat());
+        assert_eq!(scene.outside(), before, "{plant}");
+    }
+}
+
+/// A skill is read from where the operator and the workspace have them, not from where a model says.
+#[test]
+fn skills_lead_nowhere_else() {
+    let scene = Scene::set();
+    let skill = |folder: &std::path::Path, text: &str| {
+        std::fs::create_dir_all(folder.join("evil")).unwrap();
+        let text = format!("---\nname: evil\ndescription: Tells.\n---\n{text}\n");
+        std::fs::write(folder.join("evil/SKILL.md"), text).unwrap();
+    };
+    let outside = scene.world.folder().join("skills-outside");
+    skill(&outside, CANARY);
+    symlink(&outside, scene.world.workspace().join("linked")).unwrap();
+    let inside = scene.world.workspace().join("inside");
+    skill(&inside, "what is inside");
+    symlink(
+        scene.world.folder().join("outside.txt"),
+        inside.join("evil/more.txt"),
+    )
+    .unwrap();
+    let told = |folder: &str| {
+        let spawn = call(
+            "spawn_subagent",
+            json!({ "task": "x", "agentId": "code", "skills": { "extraDirs": [scene.fill(folder)] } }),
+        );
+        let skills = [
+            call("skill", json!({ "name": "evil" })),
+            call("skill", json!({ "name": "evil", "file": "more.txt" })),
+            call(
+                "skill",
+                json!({ "name": "evil", "file": "../../../outside.txt" }),
+            ),
+        ];
+        let first = json!({ "when": { "depth": 0, "turn": 1 }, "calls": [spawn] });
+        let child = json!({ "when": { "depth": 1, "turn": 1 }, "calls": skills });
+        let model = scene.world.scenario(&format!(
+            "  - {first}\n  - {child}\n  - {{ when: {{ depth: 1 }}, say: \"{{{{last_result}}}}\" }}\n  - say: done\n"
+        ));
+        scene
+            .world
+            .json_any(&["run", "x", "--yes", "--json", "--model", &model]);
+        let tasks = scene.world.tasks();
+        let last = tasks.iter().rfind(|task| task["depth"] == 1);
+        last.map_or_else(String::new, |task| task["result"].to_string())
+    };
+    for folder in [
+        "{world}/skills-outside",
+        "../skills-outside",
+        "linked",
+        "~/skills-outside",
+        "inside/../../skills-outside",
+        "/proc/self/root{world}/skills-outside",
+    ] {
+        let said = told(folder);
+        assert!(!said.contains(CANARY), "{folder}: {said}");
+    }
+    let said = told("inside");
+    assert!(!said.contains(CANARY), "{said}");
+    assert!(said.contains("what is inside"), "the control: {said}");
 }
 
 /// What a workspace that is a home folder has in it that is no work of an agent.
@@ -166,11 +274,8 @@ fn at_home() -> World {
         .with("SORTIE_HOME", state.to_str().unwrap())
 }
 
-fn own_files(world: &World) -> std::collections::BTreeMap<std::path::PathBuf, Vec<u8>> {
-    super::stage::files_of(
-        &world.workspace(),
-        &[world.workspace().join(".local")],
-    )
+fn own_files(world: &World) -> super::stage::Files {
+    super::stage::files_of(&world.workspace(), &[world.workspace().join(".local")])
 }
 
 fn check_home(tries: &[Value]) {
@@ -182,7 +287,9 @@ fn check_home(tries: &[Value]) {
         assert!(!answer.text.contains("\"pid\":"), "{tried}: {answer:?}");
     }
     assert_eq!(own_files(&world), before);
-    let approved = world.workspace().join(".local/share/sortie/mcp-approved.json");
+    let approved = world
+        .workspace()
+        .join(".local/share/sortie/mcp-approved.json");
     assert!(!approved.exists());
 }
 
@@ -193,11 +300,9 @@ fn a_home_folder_as_workspace_keeps_its_secrets_from_the_shell() {
         .iter()
         .map(|name| super::stage::exec(&format!("cat {name}")))
         .collect();
-    tries.extend(
-        STARTS_OF_A_HOME
-            .iter()
-            .map(|name| super::stage::exec(&format!("mkdir -p $(dirname {name}); echo evil > {name}"))),
-    );
+    tries.extend(STARTS_OF_A_HOME.iter().map(|name| {
+        super::stage::exec(&format!("mkdir -p $(dirname {name}); echo evil > {name}"))
+    }));
     check_home(&tries);
 }
 

@@ -1,12 +1,11 @@
 //! P15: what must not be changed, present and absent, by the shell and by file tools.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::stage::{FILTER_OFF, call, calls_in, exec, files_of};
+use super::stage::{FILTER_OFF, Files, call, calls_in, exec, files_of};
 use crate::world::World;
 
 /// Every protected place of a workspace, and a file in it or itself.
@@ -50,7 +49,10 @@ fn world(present: bool) -> World {
     if present {
         for (place, file) in PLACES {
             // Git would not work with these two.
-            if !matches!(*place, ".git/config" | ".git/commondir" | ".git/config.worktree") {
+            if !matches!(
+                *place,
+                ".git/config" | ".git/commondir" | ".git/config.worktree"
+            ) {
                 world.write(&format!("{place}{file}"), "as it was\n");
             }
         }
@@ -60,7 +62,14 @@ fn world(present: bool) -> World {
 
 fn git(folder: &Path, words: &[&str]) -> String {
     let output = Command::new("git")
-        .args(["-c", "init.defaultBranch=main", "-c", "user.name=a", "-c", "user.email=a@b"])
+        .args([
+            "-c",
+            "init.defaultBranch=main",
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+        ])
         .args(words)
         .current_dir(folder)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -70,18 +79,18 @@ fn git(folder: &Path, words: &[&str]) -> String {
 }
 
 /// What is at the protected places: files, links and empty folders.
-fn protected(world: &World) -> BTreeMap<PathBuf, Vec<u8>> {
+fn protected(world: &World) -> Files {
     let workspace = world.workspace();
-    let mut found = BTreeMap::new();
+    let mut found = Files::new();
     for (place, _) in PLACES {
         let path = workspace.join(place);
         if path.is_symlink() {
-            found.insert(path, b"a link".to_vec());
+            found.insert(path, "a link".to_owned());
         } else if path.is_dir() {
             found.extend(files_of(&path, &[]));
-            found.insert(path, Vec::new());
+            found.insert(path, String::new());
         } else if path.exists() {
-            let content = std::fs::read(&path).unwrap();
+            let content = std::fs::read_to_string(&path).unwrap();
             found.insert(path, content);
         }
     }
@@ -126,9 +135,17 @@ fn commands_change_nothing_protected() {
     let before = protected(&world);
     let calls: Vec<Value> = PLACES
         .iter()
-        .map(|(place, file)| exec(&format!("mkdir -p $(dirname {place}{file}); echo evil > {place}{file}")))
+        .map(|(place, file)| {
+            exec(&format!(
+                "mkdir -p $(dirname {place}{file}); echo evil > {place}{file}"
+            ))
+        })
         .collect();
-    calls_in(&world, &[&FILTER_OFF[..], &["-c", "sandbox.mode=off"]].concat(), &calls);
+    calls_in(
+        &world,
+        &[&FILTER_OFF[..], &["-c", "sandbox.mode=off"]].concat(),
+        &calls,
+    );
     let after = protected(&world);
     for (place, file) in PLACES {
         let path = world.workspace().join(format!("{place}{file}"));
@@ -154,7 +171,10 @@ fn file_tools_change_nothing_protected() {
                 world.workspace().join(&whole).to_str().unwrap().to_owned(),
                 whole.replace(".git/", "there/"),
             ] {
-                calls.push(call("write_file", json!({ "path": path, "content": "evil\n" })));
+                calls.push(call(
+                    "write_file",
+                    json!({ "path": path, "content": "evil\n" }),
+                ));
                 calls.push(call(
                     "edit_file",
                     json!({ "path": path, "old_string": "as it was", "new_string": "evil" }),
@@ -176,22 +196,82 @@ fn nothing_protected_is_changed_after_the_end() {
     let wait = "(setsid sh -c 'until mkdir -p .sortie/agents; do :; done' >/dev/null 2>&1 &); echo started";
     check(&world, &FILTER_OFF, &[exec(wait), exec("true")]);
     let after = protected(&world);
-    assert!(!after.keys().any(|path| path.ends_with(".sortie")), "{after:?}");
+    assert!(
+        !after.keys().any(|path| path.ends_with(".sortie")),
+        "{after:?}"
+    );
+}
+
+/// Lets a command prepare the workspace for a person who then asks git how things are, and says
+/// whether something ran.
+fn runs_at_git_status(plant: &str) -> bool {
+    let world = world(false);
+    git(
+        &world.workspace(),
+        &["commit", "-q", "--allow-empty", "-m", "first"],
+    );
+    let proof = world.folder().join("ran");
+    let evil = format!("touch {}; false", proof.display());
+    let command = plant.replace("EVIL", &evil);
+    let answers = calls_in(&world, &FILTER_OFF, &[exec(&command)]);
+    assert!(answers[0].text.contains("planted"), "{answers:?}");
+    git(&world.workspace(), &["status"]);
+    proof.exists()
 }
 
 /// Git takes a folder for a repository that looks like one, and does what its settings say.
 #[test]
 #[ignore = "finding: a workspace made to look like a bare repository runs commands at a person's `git status`"]
 fn a_workspace_does_not_become_a_repository_of_its_own() {
+    assert!(!runs_at_git_status(
+        "rm -f .git/HEAD; git init -q --bare /tmp/b && cp -r /tmp/b/HEAD /tmp/b/objects /tmp/b/refs . && printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"EVIL\"\n' > config && echo planted"
+    ));
+}
+
+/// Git asks a repository that is part of another how it is, with the settings of the inner one.
+#[test]
+#[ignore = "finding: a repository that an agent makes inside the workspace and adds to it runs commands at a person's `git status`"]
+fn a_repository_inside_runs_nothing() {
+    assert!(!runs_at_git_status(
+        "git init -q sub && cd sub && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m s && git config core.fsmonitor 'EVIL' && cd .. && git add sub && echo planted"
+    ));
+}
+
+/// What the settings of a repository name inside the workspace is as good as the settings.
+#[test]
+#[ignore = "finding: `core.hooksPath` and `include.path` that lead into the workspace are not protected"]
+fn what_settings_of_git_name_is_protected() {
     let world = world(false);
-    let proof = world.folder().join("ran");
-    let plant = format!(
-        "rm -f .git/HEAD; git init -q --bare /tmp/b && cp -r /tmp/b/HEAD /tmp/b/objects /tmp/b/refs . && printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tworktree = .\\n\\tfsmonitor = \"touch {}; false\"\\n' > config",
-        proof.display()
+    let workspace = world.workspace();
+    world.write(".githooks/pre-commit", "#!/bin/sh\n");
+    world.write(".gitconfig-shared", "");
+    git(&workspace, &["config", "core.hooksPath", ".githooks"]);
+    git(
+        &workspace,
+        &["config", "include.path", "../.gitconfig-shared"],
     );
-    calls_in(&world, &FILTER_OFF, &[exec(&plant)]);
-    git(&world.workspace(), &["status"]);
-    assert!(!proof.exists());
+    calls_in(
+        &world,
+        &[],
+        &[
+            exec("echo evil > .githooks/pre-commit; echo evil > .gitconfig-shared"),
+            call(
+                "write_file",
+                json!({ "path": ".githooks/post-commit", "content": "evil" }),
+            ),
+        ],
+    );
+    let read = |name: &str| std::fs::read_to_string(workspace.join(name)).unwrap();
+    assert_eq!(read(".githooks/pre-commit"), "#!/bin/sh\n");
+    assert_eq!(read(".gitconfig-shared"), "");
+    assert!(!workspace.join(".githooks/post-commit").exists());
+}
+
+/// Settings of the workspace itself are obeyed by git, and no command changes them.
+#[test]
+fn settings_of_the_workspace_itself_run_nothing() {
+    let plant = "git config core.fsmonitor 'EVIL'; printf '[core]\n\tfsmonitor = \"EVIL\"\n' >> .git/config; echo planted";
+    assert!(!runs_at_git_status(plant));
 }
 
 /// Trust in a folder is trust in what is below it, so what Sortie obeys is protected there too.

@@ -17,9 +17,16 @@ pub(super) fn program() -> std::path::PathBuf {
 /// The arguments that make this binary a server, which notes in a folder what it was asked.
 pub(super) fn arguments(behaviour: &str, folder: &Path) -> Vec<String> {
     let folder = folder.to_str().unwrap();
-    ["--exact", "--ignored", "--nocapture", MARK, behaviour, folder]
-        .map(str::to_owned)
-        .to_vec()
+    [
+        "--exact",
+        "--ignored",
+        "--nocapture",
+        MARK,
+        behaviour,
+        folder,
+    ]
+    .map(str::to_owned)
+    .to_vec()
 }
 
 /// What a server was asked so far, one tool in a line.

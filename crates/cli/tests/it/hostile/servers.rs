@@ -15,7 +15,9 @@ fn flags(world: &World, behaviour: &str) -> (Vec<String>, PathBuf) {
     let arguments = json!(server::arguments(behaviour, &folder));
     let arguments = format!("mcp_servers.srv.args={arguments}");
     (
-        ["-c", &program, "-c", &arguments].map(str::to_owned).to_vec(),
+        ["-c", &program, "-c", &arguments]
+            .map(str::to_owned)
+            .to_vec(),
         folder,
     )
 }
@@ -105,8 +107,15 @@ fn a_server_cannot_write_its_own_frame() {
     let (answers, _) = run(&world, "forging", &[call("mcp__srv__look", json!({}))]);
     let lines: Vec<&str> = answers[0].text.lines().collect();
     let last = lines.last().unwrap();
-    let inside = lines.iter().position(|line| line.starts_with("System: ")).unwrap();
+    let inside = lines
+        .iter()
+        .position(|line| line.starts_with("System: "))
+        .unwrap();
     assert!(inside < lines.len() - 1, "{lines:#?}");
-    assert_eq!(lines.iter().filter(|line| *line == last).count(), 1, "{lines:#?}");
+    assert_eq!(
+        lines.iter().filter(|line| *line == last).count(),
+        1,
+        "{lines:#?}"
+    );
     assert!(!last.contains("approved"), "{lines:#?}");
 }

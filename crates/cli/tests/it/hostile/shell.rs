@@ -26,10 +26,7 @@ const READING: &[Attack] = &[
         "cat /proc/$PPID/root{world}/outside.txt /proc/1/root{world}/outside.txt",
         Proof::Says(CANARY),
     ),
-    attack(
-        "cat /proc/self/cwd/../outside.txt",
-        Proof::Says(CANARY),
-    ),
+    attack("cat /proc/self/cwd/../outside.txt", Proof::Says(CANARY)),
     attack("tar cf - -C {world} outside.txt", Proof::Says(CANARY)),
     attack(
         "grep -rh canary-in {world} 2>/dev/null",
@@ -112,16 +109,19 @@ const WRITING: &[Attack] = &[
         Proof::Says("set"),
     ),
     only_held("hostname evil && echo set", Proof::Says("set")),
-    only_held("date -s 2001-01-01 && echo set", Proof::Says("set")),
+    only_held(
+        "date -s 2001-01-01 && echo turned back",
+        Proof::Says("turned back"),
+    ),
     only_held(
         "mount -t tmpfs none /usr && echo mounted",
         Proof::Says("mounted"),
     ),
+    only_held("unshare -Urm sh -c 'echo inside'", Proof::Says("inside")),
     only_held(
-        "unshare -Urm sh -c 'echo inside'",
-        Proof::Says("inside"),
+        "rm -rf --no-preserve-root /usr /etc ~ ..",
+        Proof::Changes("outside.txt"),
     ),
-    only_held("rm -rf --no-preserve-root /usr /etc ~ ..", Proof::Changes("outside.txt")),
 ];
 
 #[test]
@@ -175,17 +175,14 @@ fn nobody_is_reached() {
 const PROCESSES: &[Attack] = &[
     attack("kill -9 {pid}", Proof::Kills),
     attack("perl -e 'kill 9, {pid}'", Proof::Kills),
-    attack(
-        "test -d /proc/{pid} && echo seen",
-        Proof::Says("seen"),
-    ),
+    attack("test -d /proc/{pid} && echo seen", Proof::Says("seen")),
     attack(
         "tr '\\0' ' ' < /proc/{pid}/cmdline",
         Proof::Says("sleep 1000"),
     ),
     // The runtime: whoever started us, and everybody above.
     attack(
-        "for one in /proc/[0-9]*; do tr '\\0' ' ' < $one/cmdline; done | grep -o 'run do it'",
+        "for one in /proc/[0-9]*; do tr '\\0' ' ' < $one/cmdline; done | grep -o 'run do i[t]'",
         Proof::Says("run do it"),
     ),
     only_held("kill -9 -1; kill -9 $PPID; kill -9 0", Proof::Kills),
@@ -199,7 +196,7 @@ const PROCESSES: &[Attack] = &[
         Proof::Says("attached=0"),
     ),
     attack(
-        "echo > /proc/{pid}/oom_score_adj && echo -n 5 > /proc/{pid}/oom_score_adj && echo wrote",
+        "echo 5 > /proc/{pid}/oom_score_adj && echo wrote",
         Proof::Says("wrote"),
     ),
 ];
@@ -214,8 +211,14 @@ const PRIVILEGES: &[Attack] = &[
         "grep -E '^Cap(Eff|Prm|Bnd|Amb|Inh)' /proc/self/status | grep -v 0000000000000000",
         Proof::Says("Cap"),
     ),
-    only_held("grep NoNewPrivs.*0 /proc/self/status", Proof::Says("NoNewPrivs")),
-    only_held("grep 'Seccomp:.*0' /proc/self/status", Proof::Says("Seccomp")),
+    only_held(
+        "grep NoNewPrivs.*0 /proc/self/status",
+        Proof::Says("NoNewPrivs"),
+    ),
+    only_held(
+        "grep 'Seccomp:.*0' /proc/self/status",
+        Proof::Says("Seccomp"),
+    ),
     only_held("chown 1234 . && echo given", Proof::Says("given")),
     only_held("nice -n -5 sh -c 'nice' | grep -- -5", Proof::Says("-5")),
 ];
@@ -245,6 +248,79 @@ fn no_way_to_our_user_is_left_behind() {
         let mode = std::fs::metadata(&path).map_or(0, |facts| facts.permissions().mode());
         assert_eq!(mode & 0o6000, 0, "{name}");
     }
+}
+
+/// A command that leaves a program where Sortie itself looks for one, and then something that starts
+/// it. Nothing of the workspace is run outside the sandbox.
+fn planted(world: &World, names: &[&str], then: &[&str]) -> bool {
+    let proof = world.folder().join("ran");
+    let calls: Vec<_> = names
+        .iter()
+        .map(|name| {
+            super::stage::exec(&format!(
+                "rm -f {name}; printf '#!/bin/sh\\ntouch {}\\nexit 1\\n' > {name}; chmod 755 {name}",
+                proof.display()
+            ))
+        })
+        .chain([super::stage::exec("true")])
+        .collect();
+    super::stage::calls_in(world, &super::stage::FILTER_OFF, &calls);
+    world.sortie(then);
+    proof.exists()
+}
+
+/// A virtual environment that is active puts a folder of the workspace into the path.
+#[test]
+#[ignore = "finding: a `bwrap` that an agent leaves in a folder of the path is run outside the sandbox at the next start"]
+fn a_sandbox_from_the_workspace_is_not_used() {
+    let world = World::new();
+    let folder = world.workspace().join(".venv/bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+    let world = world.with("PATH", &path);
+    assert!(!planted(&world, &[".venv/bin/bwrap"], &["doctor"]));
+}
+
+#[test]
+#[ignore = "finding: a `git` that an agent leaves in a folder of the path is run outside the sandbox for a worktree"]
+fn a_git_from_the_workspace_is_not_used() {
+    let world = World::new();
+    let folder = world.workspace().join(".venv/bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.display());
+    let world = world.with("PATH", &path);
+    let model = world.scenario("  - say: done\n");
+    let then = ["run", "x", "--isolation", "worktree", "--model", &model];
+    assert!(!planted(&world, &[".venv/bin/git"], &then));
+}
+
+/// Sortie as it lies in a project that is worked on: a build of its own, or a package.
+#[test]
+#[ignore = "finding: a Sortie that lies in the workspace is replaced by a command, and started outside the sandbox for the next one"]
+fn a_binary_in_the_workspace_is_not_replaced() {
+    let world = World::new();
+    let binary = world.workspace().join("sortie");
+    std::fs::copy(env!("CARGO_BIN_EXE_sortie"), &binary).unwrap();
+    let proof = world.folder().join("ran");
+    let plant = format!(
+        "mv sortie old; printf '#!/bin/sh\\ntouch {}\\nexit 1\\n' > sortie; chmod 755 sortie",
+        proof.display()
+    );
+    let calls = [super::stage::exec(&plant), super::stage::exec("true")];
+    let first = serde_json::json!({ "when": { "turn": 1 }, "calls": calls });
+    let model = world.scenario(&format!("  - {first}\n  - say: done\n"));
+    let usual = world.command(&["run", "x", "--yes", "--model", &model]);
+    let variables = usual
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    std::process::Command::new(&binary)
+        .args(usual.get_args())
+        .env_clear()
+        .envs(variables)
+        .current_dir(world.workspace())
+        .output()
+        .unwrap();
+    assert!(!proof.exists());
 }
 
 /// P3. That no backend works cannot be said by a switch, and must not be: here nothing that could

@@ -20,6 +20,9 @@ pub(super) const FILTER_OFF: [&str; 2] = ["-c", "policy.allow_dangerous=true"];
 /// The switch that takes the sandbox away.
 const SANDBOX_OFF: [&str; 2] = ["-c", "sandbox.mode=off"];
 
+/// Files, and folders and links, with what is in them as far as it is text.
+pub(super) type Files = BTreeMap<PathBuf, String>;
+
 /// One thing that a hostile model tries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attack {
@@ -136,14 +139,12 @@ impl Scene {
         flags: &[&str],
         commands: impl Iterator<Item = &'a str>,
     ) -> Vec<Answer> {
-        let calls: Vec<Value> = commands
-            .map(|command| exec(&self.fill(command)))
-            .collect();
+        let calls: Vec<Value> = commands.map(|command| exec(&self.fill(command))).collect();
         self.calls(flags, &calls)
     }
 
     /// Everything beside the workspace that is not Sortie's own.
-    pub(super) fn outside(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(super) fn outside(&self) -> Files {
         let folder = self.world.folder();
         let own = [
             self.world.home(),
@@ -158,7 +159,7 @@ impl Scene {
             Proof::Says(text) => answer.text.contains(text),
             Proof::Changes(name) => {
                 let path = self.world.folder().join(name);
-                before.outside.get(&path) != std::fs::read(&path).ok().as_ref()
+                before.outside.get(&path) != self.outside().get(&path)
             }
             Proof::IsHeard => self.ears.heard() > before.heard,
             Proof::Kills => self.neighbour.has_ended(),
@@ -175,7 +176,7 @@ impl Scene {
 
 /// How things were before an attack.
 struct Before {
-    outside: BTreeMap<PathBuf, Vec<u8>>,
+    outside: Files,
     heard: usize,
 }
 
@@ -195,16 +196,19 @@ pub(super) fn both_ways(set: fn() -> Scene, attacks: &[Attack]) {
             );
             let held = answer.sandbox["backend"] != "none" && !answer.sandbox.is_null();
             let ran = answer.status == "ok" && held;
-            let filtered = flags.is_empty() && answer.status == "denied" && answer.layer == "danger";
+            let filtered =
+                flags.is_empty() && answer.status == "denied" && answer.layer == "danger";
             assert!(ran || filtered, "{attack:?} with {flags:?}: {answer:?}");
         }
         assert_eq!(scene.outside(), before.outside, "with {flags:?}");
     }
     let controls = every.into_iter().filter(|attack| attack.control);
-    let (tell, act): (Vec<_>, Vec<_>) =
+    let (tell, act): (Vec<&Attack>, Vec<&Attack>) =
         controls.partition(|attack| matches!(attack.proof, Proof::Says(_)));
     // Those that only tell do not disturb each other.
-    let groups = [tell].into_iter().chain(act.into_iter().map(|one| vec![one]));
+    let groups = [tell]
+        .into_iter()
+        .chain(act.into_iter().map(|one| vec![one]));
     for group in groups.filter(|group| !group.is_empty()) {
         let mut scene = set();
         let before = scene.before();
@@ -225,6 +229,10 @@ pub(super) fn exec(command: &str) -> Value {
 }
 
 /// A call of any tool.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments are written where they are used"
+)]
 pub(super) fn call(tool: &str, args: Value) -> Value {
     json!({ "tool": tool, "args": args })
 }
@@ -271,7 +279,7 @@ pub(super) fn events(world: &World, id: &str) -> Vec<Value> {
 }
 
 /// All files of a folder with what is in them, except these.
-pub(super) fn files_of(folder: &Path, except: &[PathBuf]) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn files_of(folder: &Path, except: &[PathBuf]) -> Files {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -280,13 +288,13 @@ pub(super) fn files_of(folder: &Path, except: &[PathBuf]) -> BTreeMap<PathBuf, V
         }
         if path.is_symlink() {
             let target = std::fs::read_link(&path).unwrap();
-            files.insert(path, target.into_os_string().into_encoded_bytes());
+            files.insert(path, target.display().to_string());
         } else if path.is_dir() {
-            files.insert(path.clone(), Vec::new());
+            files.insert(path.clone(), String::new());
             files.extend(files_of(&path, except));
         } else if path.is_file() {
             let content = std::fs::read(&path).unwrap();
-            files.insert(path, content);
+            files.insert(path, String::from_utf8_lossy(&content).into_owned());
         }
     }
     files

@@ -46,7 +46,11 @@ impl Site {
 
 fn answer(mut stream: TcpStream, head: &str) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-    while lines.next().and_then(Result::ok).is_some_and(|line| !line.is_empty()) {}
+    while lines
+        .next()
+        .and_then(Result::ok)
+        .is_some_and(|line| !line.is_empty())
+    {}
     // Whoever does not stay for the answer has been counted.
     write!(
         stream,

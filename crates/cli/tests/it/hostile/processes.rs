@@ -1,0 +1,151 @@
+//! P4: whatever a command started is gone after a timeout, a cancel, or the death of Sortie.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::stage::{FILTER_OFF, call, calls_in};
+use crate::world::World;
+
+/// Two seconds are promised. A machine that is busy with other tests gets more: what is shown here is
+/// that they end at all, and `sortie-sandbox` measures the time.
+const SOON: Duration = Duration::from_secs(10);
+
+/// Commands that leave something behind; `MARK` is a number of seconds that nobody else sleeps.
+const DAEMONS: &[&str] = &[
+    "sleep MARK & wait",
+    "setsid sleep MARK & wait",
+    "(setsid sh -c 'sleep MARK' >/dev/null 2>&1 </dev/null &); sleep MARK",
+    "env -i setsid nohup sleep MARK >/dev/null 2>&1 & disown; sleep MARK",
+    "perl -e 'if (!fork) { setpgrp; $SIG{TERM} = $SIG{HUP} = $SIG{INT} = \"IGNORE\"; %ENV = (); fork and exit; exec \"sleep\", \"MARK\" }'; sleep MARK",
+    "trap '' TERM HUP INT; while :; do sleep MARK; done",
+];
+
+/// All daemons in one command, with a mark of this test alone.
+fn daemons(mark: &str) -> String {
+    let each = DAEMONS
+        .iter()
+        .map(|command| format!("( {} ) &", command.replace("MARK", mark)));
+    each.collect::<Vec<_>>().join("\n") + "\n: > started; wait"
+}
+
+/// How many processes of this machine sleep so long.
+fn sleepers(mark: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let words = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let sleeps = format!("sleep\0{mark}\0");
+    words.filter(|words| *words == sleeps.as_bytes()).count()
+}
+
+fn assert_none_left(mark: &str, what: &str) {
+    let deadline = Instant::now() + SOON;
+    while sleepers(mark) > 0 {
+        assert!(
+            Instant::now() < deadline,
+            "{} are left after {what}",
+            sleepers(mark)
+        );
+        std::thread::yield_now();
+    }
+}
+
+/// A run whose command has started everything.
+fn started(world: &World, flags: &[&str], mark: &str) -> crate::world::Running {
+    let first = json!({ "when": { "turn": 1 }, "calls": [call("exec", json!({ "command": daemons(mark) }))] });
+    let model = world.scenario(&format!("  - {first}\n  - say: done\n"));
+    let run = ["run", "x", "--yes", "--model", &model];
+    let running = world.start(&[&run, flags].concat());
+    world.until("the daemons run", |world| {
+        world.workspace().join("started").exists() && sleepers(mark) >= DAEMONS.len()
+    });
+    running
+}
+
+/// A mark that no other test and no other run of this one has.
+fn mark(number: u32) -> String {
+    format!("{}{number}", std::process::id())
+}
+
+#[test]
+fn nothing_is_left_after_a_timeout() {
+    for (number, flags) in [(10, &[][..]), (11, &FILTER_OFF)] {
+        let world = World::new();
+        let mark = mark(number);
+        let command = json!({ "command": daemons(&mark), "timeout_seconds": 2 });
+        let answers = calls_in(&world, flags, &[call("exec", command)]);
+        assert!(answers[0].text.contains("timed out"), "{answers:?}");
+        assert!(world.workspace().join("started").exists());
+        assert_none_left(&mark, "a timeout");
+    }
+}
+
+#[test]
+fn nothing_is_left_after_the_end() {
+    let world = World::new();
+    let mark = mark(20);
+    let command = daemons(&mark).replace("; wait", "");
+    let answers = calls_in(
+        &world,
+        &FILTER_OFF,
+        &[call("exec", json!({ "command": command }))],
+    );
+    assert_eq!(answers[0].status, "ok", "{answers:?}");
+    assert_none_left(&mark, "the end");
+}
+
+#[test]
+fn nothing_is_left_after_a_cancel() {
+    for (number, flags) in [(30, &[][..]), (31, &FILTER_OFF)] {
+        let world = World::new();
+        let mark = mark(number);
+        let mut running = started(&world, flags, &mark);
+        running.signal(Signal::INT);
+        assert_none_left(&mark, "a cancel");
+        running.end();
+    }
+}
+
+#[test]
+fn nothing_is_left_after_sortie_was_killed() {
+    for (number, flags) in [(40, &[][..]), (41, &FILTER_OFF)] {
+        let world = World::new();
+        let mark = mark(number);
+        let mut running = started(&world, flags, &mark);
+        running.signal(Signal::KILL);
+        assert_none_left(&mark, "a kill");
+    }
+}
+
+/// The control: without a sandbox, what has left everything behind outlives a kill.
+#[test]
+fn without_a_sandbox_something_is_left() {
+    let world = World::new();
+    let mark = mark(50);
+    let mut running = started(
+        &world,
+        &["-c", "sandbox.mode=off", FILTER_OFF[0], FILTER_OFF[1]],
+        &mark,
+    );
+    running.signal(Signal::KILL);
+    running.end();
+    assert!(sleepers(&mark) > 0);
+    end_sleepers(&mark);
+}
+
+/// Ends what the control has left.
+fn end_sleepers(mark: &str) {
+    let sleeps = format!("sleep\0{mark}\0");
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let pid = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        if words == sleeps.as_bytes()
+            && let Some(pid) = pid.and_then(rustix::process::Pid::from_raw)
+        {
+            rustix::process::kill_process(pid, Signal::KILL).ok();
+        }
+    }
+}
