@@ -79,8 +79,8 @@ async fn what_is_protected_stays_as_it_was() {
     let (scene, shell) = (Scene::new(), shell());
     scene.run(&shell, command).await.unwrap();
     scene.run(&shell, "echo x > .mcp.json").await.unwrap();
-    let left = std::fs::read_dir(&scene.workspace).unwrap().count();
-    assert_eq!(left, 0, "nothing is left in the workspace");
+    drop(shell);
+    scene.is_left_empty().await;
 }
 
 /// A repository, and a worktree that is linked to it as the workspace.

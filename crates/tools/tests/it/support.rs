@@ -73,6 +73,20 @@ impl Scene {
     }
 
     /// A place beside the workspace.
+    /// Waits until nothing is left in the workspace: tidying goes on for a moment after the answer.
+    pub(crate) async fn is_left_empty(&self) {
+        let look = async {
+            while std::fs::read_dir(&self.workspace).unwrap().count() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let patience = Duration::from_secs(30);
+        if tokio::time::timeout(patience, look).await.is_err() {
+            let left: Vec<_> = std::fs::read_dir(&self.workspace).unwrap().collect();
+            panic!("this is left in the workspace: {left:?}");
+        }
+    }
+
     pub(crate) fn outside(&self) -> PathBuf {
         std::fs::canonicalize(self.folder.path()).unwrap()
     }
