@@ -1,6 +1,6 @@
 //! Pure decisions about authority: may this run spawn, with which tools, and may it make this call.
 //!
-//! [`admit`] makes the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`] about
+//! [`admit()`] makes the policy of a new run, [`Compiled`] decides about its calls, [`AtUse`] about
 //! the files and servers that they really use. A policy is a list of layers, each of which can only
 //! narrow; a child's begins with its parent's. Deny wins in any order, an empty list means none,
 //! and what cannot be understood is refused.

@@ -1,6 +1,6 @@
 //! What a shell command of a child may see, change and reach, held by the operating system.
 //!
-//! [`probe`] asks the machine once what it can hold; [`Sandbox::confine`] turns a program to start
+//! [`probe()`] asks the machine once what it can hold; [`Sandbox::confine`] turns a program to start
 //! into the one that is really started, or refuses. Nothing here starts the command itself, and
 //! nothing falls back to running it bare: [`Mode::Off`] is the operator's own word.
 //!
