@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sortie_config::Language;
 use sortie_core::Lang;
-use sortie_text::{cut_columns, lang_from, one_line, strip_sequences, t};
+use sortie_text::{REDACTED, Redactor, cut_columns, lang_from, one_line, strip_sequences, t};
 
 use crate::arguments::GlobalArguments;
 use crate::configuration::Configuration;
@@ -40,6 +40,13 @@ const EXEC_VARIABLES: &[&str] = &[
     "TZ",
     "USER",
     "VIRTUAL_ENV",
+];
+/// Where a system keeps its programs, and only its owner writes.
+const SYSTEM_PATH: &[&str] = &[
+    "/usr/bin",
+    "/bin",
+    "/usr/local/bin",
+    "/run/current-system/sw/bin",
 ];
 /// The variables that say how a program speaks.
 const LOCALE_PREFIX: &str = "LC_";
@@ -248,6 +255,19 @@ impl Settings {
         })
     }
 
+    /// Where programs are looked for that are started outside any sandbox: the folders of the system,
+    /// then those of the path that no agent of this folder can write to.
+    pub(crate) fn safe_path(&self) -> Vec<PathBuf> {
+        let system = SYSTEM_PATH.iter().map(PathBuf::from);
+        let here = self.folder.canonicalize();
+        let here = here.unwrap_or_else(|_| self.folder.clone());
+        let others = self.search_path.iter().filter(|folder| {
+            let real = folder.canonicalize();
+            folder.is_absolute() && real.is_ok_and(|real| !real.starts_with(&here))
+        });
+        system.chain(others.cloned()).collect()
+    }
+
     /// A model's name that means the same in every folder: paths in it become absolute.
     pub(crate) fn absolute_model(&self, name: &str) -> String {
         match name.split_once(':') {
@@ -331,13 +351,29 @@ fn person(environment: &Environment) -> String {
     format!("cli:{}", cut_columns(&one_line(name), PERSON_COLUMNS))
 }
 
+/// A word of the command line; what may be a key in it is not repeated.
+fn without_secret(word: &str) -> String {
+    let Some((key, _)) = word.split_once('=') else {
+        return Redactor::default().clean(word).into_owned();
+    };
+    let lower = key.to_lowercase();
+    let secret = [
+        "key", "token", "secret", "password", "headers.", "query.", "env.",
+    ];
+    if secret.iter().any(|part| lower.contains(part)) {
+        format!("{key}={REDACTED}")
+    } else {
+        Redactor::default().clean(word).into_owned()
+    }
+}
+
 /// The command as the person typed it, on one line and not too long.
 fn command_line(words: impl Iterator<Item = OsString>) -> String {
     let words: Vec<String> = std::iter::once("sortie".to_owned())
         .chain(
             words
                 .skip(1)
-                .map(|word| word.to_string_lossy().into_owned()),
+                .map(|word| without_secret(&word.to_string_lossy())),
         )
         .collect();
     cut_columns(&one_line(&words.join(" ")), COMMAND_COLUMNS)

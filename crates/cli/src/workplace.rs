@@ -27,13 +27,12 @@ pub(crate) struct GitWorktrees {
 impl GitWorktrees {
     /// Worktrees in the home of the store; none can be made without git.
     pub(crate) fn of(settings: &Settings) -> Self {
-        let git = settings
-            .search_path
+        let folders = settings.safe_path();
+        let git = folders
             .iter()
-            .filter(|folder| folder.is_absolute())
             .map(|folder| folder.join("git"))
             .find(|program| program.is_file());
-        let path = std::env::join_paths(&settings.search_path).unwrap_or_default();
+        let path = std::env::join_paths(&folders).unwrap_or_default();
         let folder = settings.home.join(WORKTREES_FOLDER);
         Self {
             worktrees: git

@@ -33,6 +33,7 @@ pub(crate) fn tools(settings: &Settings) -> Result<Vec<Arc<dyn Tool>>, Problem> 
             environment: settings.exec_environment.clone(),
         },
         sandbox: Some(Arc::new(sandbox(settings)?)),
+        places: places(settings),
     });
     tools.push(Arc::new(SkillTool::new()));
     tools.extend(web_tools(settings)?);
@@ -281,7 +282,7 @@ pub(crate) fn offer(settings: &Settings) -> Result<Offer, Problem> {
 fn places(settings: &Settings) -> Places {
     Places {
         home: settings.user_home.clone(),
-        path: settings.search_path.clone(),
+        path: settings.safe_path(),
         scratch: settings.scratch.clone(),
         own: vec![settings.home.clone(), settings.config_folder.clone()],
     }

@@ -30,8 +30,6 @@ pub enum Revoked {
     Removed,
     /// It was not trusted.
     NotThere,
-    /// It is trusted as a part of this folder.
-    StillPartOf(PathBuf),
 }
 
 /// Why trust could not be read or changed. Until it can, nothing is trusted.
@@ -129,35 +127,22 @@ impl TrustStore {
             folders.retain(|trusted| *trusted != path);
             removed = folders.len() < before;
         })?;
-        Ok(match (self.trusted_by(&path), removed) {
-            (Some(other), _) => Revoked::StillPartOf(other.to_owned()),
-            (None, true) => Revoked::Removed,
-            (None, false) => Revoked::NotThere,
+        Ok(if removed {
+            Revoked::Removed
+        } else {
+            Revoked::NotThere
         })
     }
 
-    /// Whether a folder is trusted: by itself, or as a part of a folder that is. A repository inside
-    /// a trusted folder is no part of it: somebody else wrote it.
+    /// Whether a folder is trusted, by itself. A folder inside a trusted one is not: an agent that
+    /// works in the trusted one can write settings there.
     pub fn is_trusted(&self, folder: &Path) -> bool {
-        existing_folder(folder).is_ok_and(|folder| self.trusted_by(&folder).is_some())
+        existing_folder(folder).is_ok_and(|folder| self.folders.contains(&folder))
     }
 
     /// The trusted folders, in order.
     pub fn list(&self) -> &[PathBuf] {
         &self.folders
-    }
-
-    fn trusted_by(&self, folder: &Path) -> Option<&Path> {
-        for ancestor in folder.ancestors() {
-            let trusted = self.folders.iter().find(|trusted| *trusted == ancestor);
-            if let Some(trusted) = trusted {
-                return Some(trusted);
-            }
-            if file::is_repository(ancestor) {
-                return None;
-            }
-        }
-        None
     }
 
     /// Reads, changes and replaces the file, one process at a time.

@@ -1,29 +1,70 @@
 //! What one run may do, asked at the door of every call and again at the moment of use.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 use sortie_core::{Ruling, RunSpec, SandboxMode};
 use sortie_policy::{AtUse, Call, Compiled, Explanation, ToolFacts};
 
-/// The policy of one run, read once.
+/// How many policies are kept read; runs that are alive at once have few different ones.
+const MAX_KEPT: usize = 256;
+
+/// Policies that were read, by their hash: siblings share one, so that ten thousand runs cost one.
+#[derive(Debug, Default)]
+pub(crate) struct Policies(Mutex<BTreeMap<String, Arc<Compiled>>>);
+
+impl Policies {
+    /// The policy of a run, read. What was admitted is hashed again, so that nothing can pass for
+    /// something else.
+    pub(crate) fn of(&self, spec: &RunSpec) -> Arc<Compiled> {
+        let hash = sortie_policy::hash(&spec.policy);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = kept.get(&hash) {
+            return Arc::clone(compiled);
+        }
+        if kept.len() == MAX_KEPT {
+            kept.clear();
+        }
+        let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
+        kept.insert(hash, Arc::clone(&compiled));
+        compiled
+    }
+}
+
+/// What one run may do.
 #[derive(Debug)]
 pub(crate) struct Authority {
-    compiled: Compiled,
-    granted: Vec<String>,
-    sandboxed: bool,
-    workspace: PathBuf,
+    compiled: Arc<Compiled>,
+    spec: Arc<RunSpec>,
+    /// The folder it works in, if not the one it was admitted with.
+    elsewhere: Option<PathBuf>,
 }
 
 impl Authority {
-    /// The authority of a run that works in `workspace`, with what persons have allowed for its
-    /// whole session.
-    pub(crate) fn of(spec: &RunSpec, workspace: &Path, grants: &[String]) -> Self {
+    /// The authority of a run by its policy, which was read before.
+    pub(crate) const fn of(spec: Arc<RunSpec>, compiled: Arc<Compiled>) -> Self {
         Self {
-            compiled: Compiled::new(&spec.policy, grants),
-            granted: spec.tools.clone(),
-            sandboxed: spec.confinement.sandbox == SandboxMode::Required,
-            workspace: workspace.to_owned(),
+            compiled,
+            spec,
+            elsewhere: None,
+        }
+    }
+
+    /// The same for a run that works in another folder.
+    #[must_use]
+    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+        self.elsewhere = Some(folder.to_owned());
+        self
+    }
+
+    /// The same with what persons have allowed for the whole session.
+    pub(crate) fn with_grants(&self, grants: &[String]) -> Self {
+        Self {
+            compiled: Arc::new(Compiled::new(&self.spec.policy, grants)),
+            spec: Arc::clone(&self.spec),
+            elsewhere: self.elsewhere.clone(),
         }
     }
 
@@ -50,10 +91,10 @@ impl Authority {
     fn call<'a>(&'a self, tool: &'a ToolFacts, arguments: &'a Value) -> Call<'a> {
         Call {
             tool,
-            granted: &self.granted,
+            granted: &self.spec.tools,
             arguments,
-            sandboxed: self.sandboxed,
-            workspace: &self.workspace,
+            sandboxed: self.spec.confinement.sandbox == SandboxMode::Required,
+            workspace: self.elsewhere.as_deref().unwrap_or(&self.spec.workspace),
         }
     }
 }

@@ -290,8 +290,10 @@ impl<'a> Dispatch<'a> {
             return None;
         }
         let rules: Vec<String> = grants.into_iter().map(|grant| grant.rule).collect();
-        let ruling =
-            Authority::of(self.spec, self.workspace(), &rules).rule(ready.facts, &ready.arguments);
+        let ruling = self
+            .authority
+            .with_grants(&rules)
+            .rule(ready.facts, &ready.arguments);
         (ruling.decision == Decision::Allow && ruling.layer == Layer::Session)
             .then(|| ruling.rule.unwrap_or_default())
     }

@@ -72,7 +72,7 @@ pub(crate) async fn execute(
         );
     }
     let executor = Executor {
-        authority: Arc::new(Authority::of(&spec, &spec.workspace, &[])),
+        authority: Arc::new(Authority::of(Arc::clone(&spec), shared.policies.of(&spec))),
         system: spec.agent.prompt.as_str().into(),
         tools: shared.planner.toolbox.specs(&spec.tools),
         pen: Pen::new(
@@ -220,7 +220,9 @@ impl Executor {
             }
         }
         if let Some(worktree) = self.pen.state().worktree() {
-            self.authority = Arc::new(Authority::of(&self.spec, &worktree.workspace, &[]));
+            let authority =
+                Authority::of(Arc::clone(&self.spec), self.shared.policies.of(&self.spec));
+            self.authority = Arc::new(authority.in_folder(&worktree.workspace));
             self.system = self
                 .system
                 .replace(

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::agents::Agents;
+use crate::authority::Policies;
 use crate::clock::ProcessClock;
 use crate::fork::{self, Fork};
 use crate::live::Live;
@@ -202,6 +203,7 @@ pub(crate) struct Shared {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) models: Arc<dyn ModelDirectory>,
     pub(crate) planner: Planner,
+    pub(crate) policies: Policies,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) sinks: Vec<Arc<dyn Sink>>,
     pub(crate) worktrees: Arc<dyn Worktrees>,
@@ -221,6 +223,7 @@ impl Runtime {
         let shared = Arc::new(Shared {
             store: parts.store,
             models: parts.models,
+            policies: Policies::default(),
             planner: Planner::new(parts.tools, parts.agents, settings, parts.skills)?,
             clock: parts.clock,
             sinks: parts.sinks,

@@ -79,10 +79,25 @@ fn line_of(key: &str, announcement: &Announcement) -> String {
 }
 
 fn append_durably(path: &str, line: &str) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(path)?;
+    let mut file = open_without_links(path)?;
     file.write_all(line.as_bytes())?;
     file.sync_data()
+}
+
+/// Opens a file by a path that leads through no link: an agent may have put one there, and it may
+/// lead anywhere.
+#[cfg(target_os = "linux")]
+fn open_without_links(path: &str) -> std::io::Result<std::fs::File> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o644);
+    Ok(openat2(CWD, path, flags, mode, ResolveFlags::NO_SYMLINKS)?.into())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_without_links(path: &str) -> std::io::Result<std::fs::File> {
+    use rustix::fs::{Mode, OFlags, open};
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(open(path, flags, Mode::from_raw_mode(0o644))?.into())
 }

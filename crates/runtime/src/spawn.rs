@@ -14,8 +14,8 @@ use sortie_core::{
     SpawnRequest, Timestamp, Tool, ToolNarrowing, Touches,
 };
 use sortie_policy::{
-    Admission, Admitted, AgentRules, DefaultDeny, Denial, Explanation, Parent, SubagentRules,
-    ToolFacts, admit, hash, matches,
+    Admission, Admitted, AgentRules, Compiled, DefaultDeny, Denial, Explanation, Parent,
+    SubagentRules, ToolFacts, admit, hash, matches,
 };
 use sortie_text::{first_chars, one_line, t, text};
 
@@ -138,7 +138,9 @@ impl Planner {
                 known = spec.tools.join(", ")
             )));
         };
-        Ok(Authority::of(spec, &spec.workspace, &[]).explain(found.facts, &found.arguments))
+        let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
+        let authority = Authority::of(Arc::new(spec.clone()), compiled);
+        Ok(authority.explain(found.facts, &found.arguments))
     }
 
     /// The names of all tools there are.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::protected::IN_HOME;
+
 /// What the caller knows about the machine. Nobody here reads the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
@@ -13,6 +15,24 @@ pub struct Places {
     pub scratch: PathBuf,
     /// Our own folders: state, token, configuration, cache. Never visible.
     pub own: Vec<PathBuf>,
+}
+
+impl Places {
+    /// What nobody may see, absolute: the secrets of the home folder, and our own folders.
+    pub fn hidden(&self) -> Vec<PathBuf> {
+        let own = self.own.iter().cloned();
+        own.chain(self.in_home(SECRETS)).collect()
+    }
+
+    /// What nobody may change in the home folder, absolute: what runs when somebody logs in.
+    pub fn protected_in_home(&self) -> Vec<PathBuf> {
+        self.in_home(IN_HOME).collect()
+    }
+
+    fn in_home(&self, names: &[&str]) -> impl Iterator<Item = PathBuf> {
+        let home = self.home.as_deref();
+        names.iter().filter_map(move |name| Some(home?.join(name)))
+    }
 }
 
 /// Folders of the system that a command sees, read-only.
@@ -38,7 +58,9 @@ pub(crate) const TOOLCHAINS: &[&str] = &[
     ".local/share/fnm",
     ".local/share/mise",
     ".local/share/pnpm",
-    ".local/share/uv",
+    // The rest of it holds credentials.
+    ".local/share/uv/python",
+    ".local/share/uv/tools",
     ".m2/repository",
     ".nix-profile",
     ".npm/_cacache",
@@ -93,6 +115,7 @@ pub(crate) const SECRETS: &[&str] = &[
     ".gem/credentials",
     ".gradle/gradle.properties",
     ".local/share/keyrings",
+    ".local/share/uv/credentials",
     ".m2/settings.xml",
     ".terraform.d",
 ];

@@ -354,7 +354,7 @@ async fn start(play: &Play, home: &Path, prompter: &Arc<Prompter>) -> Runtime {
         exec: ExecSettings {
             environment: vec![("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())],
         },
-        sandbox: None,
+        ..ToolSettings::default()
     });
     tools.retain(|tool| {
         let mut others = play.more_tools.iter();

@@ -268,7 +268,6 @@ trust-no = not trusted: it can only narrow; `sortie trust` changes that
 trust-given = { $path } is trusted: its sortie.toml may set everything. `sortie trust --revoke` takes it back.
 trust-revoked = { $path } is no longer trusted.
 trust-not-there = { $path } was not trusted.
-trust-still = It is still trusted as a part of { $path }; revoke that folder.
 trust-empty = No folder is trusted.
 replay-identical =
     { $runs ->

@@ -244,7 +244,6 @@ trust-no = 未受信任：只能收窄；可用 `sortie trust` 改变
 trust-given = 已信任 { $path }：其 sortie.toml 可以设置一切。用 `sortie trust --revoke` 收回。
 trust-revoked = 不再信任 { $path }。
 trust-not-there = { $path } 原本就未受信任。
-trust-still = 它作为 { $path } 的一部分仍受信任；请收回对该文件夹的信任。
 trust-empty = 没有受信任的文件夹。
 replay-identical = 已重放 { $runs } 个任务、{ $events } 个事件：日志逐字节相同（sha256 { $digest }）。
 replay-forked = 任务 { $id } 从 { $from } 的第 { $at } 个事件继续。

@@ -8,7 +8,7 @@ use sortie_core::{Permits, ToolContext, ToolFailure};
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 
-use crate::confine::Workspace;
+use crate::confine::{Kept, Workspace};
 use crate::gate::{Gate, Question};
 
 /// How long one walk or search may take before it answers with what it has.
@@ -59,15 +59,19 @@ pub(crate) async fn blocking<T: Send + 'static>(
     flatten(tokio::task::spawn_blocking(move || work(&stop)).await)
 }
 
-/// Does blocking work on the files of a call's workspace, which the call's policy is asked about.
+/// Does blocking work on the files of a call's workspace, which the call's policy is asked about, and
+/// of which some are left alone whatever policy says.
 pub(crate) async fn in_workspace<T: Send + 'static>(
     context: &ToolContext<'_>,
+    kept: &Arc<Kept>,
     work: impl FnOnce(&Workspace, &Stop) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
     let root = context.workspace.to_owned();
+    let kept = Arc::clone(kept);
     let (asks, mut questions) = mpsc::channel(MAX_QUESTIONS);
     let work = blocking(move |stop| {
-        let workspace = Workspace::open(&root)?.behind(Gate::asking(asks));
+        let workspace = Workspace::open(&root)?.keeping(&kept)?;
+        let workspace = workspace.behind(Gate::asking(asks));
         work(&workspace, stop)
     });
     tokio::pin!(work);

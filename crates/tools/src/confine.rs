@@ -7,6 +7,7 @@
 //! with the world outside.
 
 mod beneath;
+mod kept;
 mod place;
 mod protected;
 mod real;
@@ -24,6 +25,8 @@ use sortie_core::ToolFailure;
 
 use crate::gate::{Gate, Verdict};
 use beneath::Resolver;
+pub(crate) use kept::Kept;
+use kept::KeptInside;
 pub(crate) use place::{NewContent, Parents, Place};
 
 /// The longest path taken from a model.
@@ -52,6 +55,7 @@ pub(crate) struct Workspace {
     directory: OwnedFd,
     resolver: Resolver,
     gate: Gate,
+    kept: KeptInside,
 }
 
 /// A file that is open for reading.
@@ -133,12 +137,22 @@ impl Workspace {
             directory,
             resolver,
             gate: Gate::open(),
+            kept: KeptInside::default(),
         })
     }
 
     /// The same workspace, with policy asked about what is opened in it.
     pub(crate) fn behind(self, gate: Gate) -> Self {
         Self { gate, ..self }
+    }
+
+    /// The same workspace, with these places left alone where they lie in it.
+    pub(crate) fn keeping(self, kept: &Kept) -> Result<Self, ToolFailure> {
+        let root = self.real_root(Path::new("."))?;
+        Ok(Self {
+            kept: kept.inside(&root),
+            ..self
+        })
     }
 
     /// The path relative to the workspace, by its words alone.
@@ -182,7 +196,13 @@ impl Workspace {
     /// Opens a regular file whose content nobody is shown, if there is one.
     pub(crate) fn find_unasked(&self, path: &Path) -> Result<Option<OpenFile>, ToolFailure> {
         match self.resolver.open(self.directory.as_fd(), path, FILE_FLAGS) {
-            Ok(fd) => regular(fd, path).map(Some),
+            Ok(fd) => {
+                if !self.kept.hides_nothing() {
+                    let real = self.real(fd.as_fd(), path)?;
+                    self.kept.refuse(&real, path)?;
+                }
+                regular(fd, path).map(Some)
+            }
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.explain(path, errno)),
         }
@@ -217,13 +237,15 @@ impl Workspace {
     /// What a directory holds, as far as policy permits.
     pub(crate) fn list(&self, path: &Path) -> Result<Listing, ToolFailure> {
         let directory = self.open_directory(path)?;
-        let (entries, cut) = self.read_entries(&directory, path)?;
+        let (mut entries, cut) = self.read_entries(&directory, path)?;
         let real = self.real(directory.as_fd(), path)?;
+        self.kept.refuse(&real, path)?;
+        let all = entries.len();
+        entries.retain(|entry| !self.kept.hides(&real.join(&entry.name)));
         let mut asked = vec![real.clone()];
         asked.extend(entries.iter().map(|entry| real.join(&entry.name)));
         let mut verdicts = self.gate.judge_all(asked).into_iter();
         refuse_unless(verdicts.next(), path)?;
-        let all = entries.len();
         let permitted = entries.into_iter().zip(verdicts);
         let permitted = permitted.filter(|(_, verdict)| verdict.is_ok());
         let entries: Vec<Entry> = permitted.map(|(entry, _)| entry).collect();
@@ -292,8 +314,9 @@ impl Workspace {
         matches!((found, held), (Ok(found), Ok(held)) if is_same(&found, &held))
     }
 
-    /// Refuses what policy does not permit.
+    /// Refuses what is hidden or what policy does not permit.
     fn permit(&self, real: &Path, words: &Path) -> Result<(), ToolFailure> {
+        self.kept.refuse(real, words)?;
         refuse_unless(Some(self.gate.judge(real)), words)
     }
 

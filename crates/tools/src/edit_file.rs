@@ -1,6 +1,7 @@
 //! `edit_file`: one exact piece of a file for another.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{NewContent, OpenFile, Parents, Place, Workspace};
+use crate::confine::{Kept, NewContent, OpenFile, Parents, Place, Workspace};
 use crate::diff;
 use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
 use crate::preview::shown;
@@ -36,6 +37,7 @@ const SIMILAR_ENOUGH: f32 = 0.6;
 #[derive(Debug)]
 pub struct EditFile {
     spec: ToolSpec,
+    kept: Arc<Kept>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -66,6 +68,15 @@ impl EditFile {
                     "additionalProperties": false
                 }),
             ),
+            kept: Arc::default(),
+        }
+    }
+
+    /// The tool, with these places left alone.
+    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
+        Self {
+            kept: Arc::clone(kept),
+            ..self
         }
     }
 }
@@ -97,7 +108,7 @@ impl Tool for EditFile {
             let text = diff::unified(&planned.old, &planned.new);
             Ok(format!("{}:\n{text}", arguments.path))
         };
-        Some(shown(in_workspace(context, look).await))
+        Some(shown(in_workspace(context, &self.kept, look).await))
     }
 
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
@@ -105,7 +116,7 @@ impl Tool for EditFile {
         let temporary = temporary_name(context.effect);
         let work =
             move |workspace: &Workspace, stop: &Stop| edit(workspace, &arguments, &temporary, stop);
-        let text = in_workspace(context, work).await?;
+        let text = in_workspace(context, &self.kept, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }
@@ -116,7 +127,7 @@ impl Reconcile for EditFile {
         let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
             return Value::Null;
         };
-        let fingerprint = in_workspace(context, move |workspace, _| {
+        let fingerprint = in_workspace(context, &self.kept, move |workspace, _| {
             Ok(json!(match Planned::make(workspace, &arguments) {
                 Ok(planned) => Fingerprint {
                     before: State::of(planned.old.as_bytes()),
@@ -146,7 +157,7 @@ impl Reconcile for EditFile {
             arguments.path
         );
         let look = move |workspace: &Workspace, _: &Stop| Ok(State::at(workspace, &arguments.path));
-        in_workspace(context, look)
+        in_workspace(context, &self.kept, look)
             .await
             .map_or(Reconciled::Unknown, |now| {
                 reconcile(&now, fingerprint, answer)

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
@@ -13,7 +14,7 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{Kind, Workspace, stat};
+use crate::confine::{Kept, Kind, Workspace, stat};
 use crate::walk::{Found, walk};
 
 /// How many paths are given.
@@ -25,6 +26,7 @@ const MAX_PATTERN_BYTES: usize = 1024;
 #[derive(Debug)]
 pub struct Glob {
     spec: ToolSpec,
+    kept: Arc<Kept>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,6 +52,15 @@ impl Glob {
                     "additionalProperties": false
                 }),
             ),
+            kept: Arc::default(),
+        }
+    }
+
+    /// The tool, with these places left alone.
+    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
+        Self {
+            kept: Arc::clone(kept),
+            ..self
         }
     }
 }
@@ -77,7 +88,7 @@ impl Tool for Glob {
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
         let work = move |workspace: &Workspace, stop: &Stop| find(workspace, &arguments, stop);
-        let text = in_workspace(context, work).await?;
+        let text = in_workspace(context, &self.kept, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }

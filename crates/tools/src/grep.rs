@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use grep_matcher::Matcher as _;
@@ -20,7 +21,7 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec, whole};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{Kind, OpenFile, Workspace};
+use crate::confine::{Kept, Kind, OpenFile, Workspace};
 use crate::glob::NamePattern;
 use crate::text::cut_around;
 use crate::walk::{Walked, walk};
@@ -48,6 +49,7 @@ const MAX_ANSWER_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct Grep {
     spec: ToolSpec,
+    kept: Arc<Kept>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,6 +98,15 @@ impl Grep {
                     "additionalProperties": false
                 }),
             ),
+            kept: Arc::default(),
+        }
+    }
+
+    /// The tool, with these places left alone.
+    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
+        Self {
+            kept: Arc::clone(kept),
+            ..self
         }
     }
 }
@@ -123,7 +134,7 @@ impl Tool for Grep {
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
         let work = move |workspace: &Workspace, stop: &Stop| search(workspace, &arguments, stop);
-        let text = in_workspace(context, work).await?;
+        let text = in_workspace(context, &self.kept, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }

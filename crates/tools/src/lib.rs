@@ -37,7 +37,7 @@ mod write_file;
 use std::sync::Arc;
 
 use sortie_core::Tool;
-use sortie_sandbox::Sandbox;
+use sortie_sandbox::{Places, Sandbox};
 
 pub use ask::Ask;
 pub use changes::Changes;
@@ -53,24 +53,28 @@ pub use task::Task;
 pub use todo_write::TodoWrite;
 pub use write_file::WriteFile;
 
-/// What the standard tools need to know. The default is an empty environment and no sandbox.
+/// What the standard tools need to know. The default is an empty environment, no sandbox, and a
+/// machine without a home folder.
 #[derive(Clone, Debug, Default)]
 pub struct ToolSettings {
     /// For the shell.
     pub exec: ExecSettings,
     /// What holds shell commands. Without one, only runs whose confinement is off have a shell.
     pub sandbox: Option<Arc<Sandbox>>,
+    /// Where things lie on this machine that file tools leave alone, as the sandbox does.
+    pub places: Places,
 }
 
 /// All standard tools, in the order in which models read about them.
 pub fn standard_tools(settings: ToolSettings) -> Vec<Arc<dyn Tool>> {
+    let kept = Arc::new(confine::Kept::of(&settings.places));
     vec![
-        Arc::new(ReadFile::new()),
-        Arc::new(ListDir::new()),
-        Arc::new(Glob::new()),
-        Arc::new(Grep::new()),
-        Arc::new(WriteFile::new()),
-        Arc::new(EditFile::new()),
+        Arc::new(ReadFile::new().keeping(&kept)),
+        Arc::new(ListDir::new().keeping(&kept)),
+        Arc::new(Glob::new().keeping(&kept)),
+        Arc::new(Grep::new().keeping(&kept)),
+        Arc::new(WriteFile::new().keeping(&kept)),
+        Arc::new(EditFile::new().keeping(&kept)),
         Arc::new(Exec::new(settings.exec, settings.sandbox)),
         Arc::new(TodoWrite::new()),
         Arc::new(Task::new()),

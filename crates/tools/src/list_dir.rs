@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use sortie_core::{
 
 use crate::arguments::{parse, spec, whole};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{Kind, Workspace, read_link, stat};
+use crate::confine::{Kept, Kind, Workspace, read_link, stat};
 use crate::text::cut;
 use crate::walk::{Found, walk};
 
@@ -27,6 +28,7 @@ const MAX_NAME_CHARS: usize = 255;
 #[derive(Debug)]
 pub struct ListDir {
     spec: ToolSpec,
+    kept: Arc<Kept>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,6 +54,15 @@ impl ListDir {
                     "additionalProperties": false
                 }),
             ),
+            kept: Arc::default(),
+        }
+    }
+
+    /// The tool, with these places left alone.
+    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
+        Self {
+            kept: Arc::clone(kept),
+            ..self
         }
     }
 }
@@ -79,7 +90,7 @@ impl Tool for ListDir {
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
         let arguments: Arguments = parse(arguments)?;
         let work = move |workspace: &Workspace, stop: &Stop| list(workspace, &arguments, stop);
-        let text = in_workspace(context, work).await?;
+        let text = in_workspace(context, &self.kept, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }

@@ -1,6 +1,7 @@
 //! `read_file`: a part of a file, or of a long earlier output, with line numbers.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use sortie_core::{
 
 use crate::arguments::{parse, spec, whole};
 use crate::blocking::in_workspace;
-use crate::confine::Workspace;
+use crate::confine::{Kept, Workspace};
 use crate::picture::{MAX_PICTURE_BYTES, media_type};
 use crate::text::{cut, is_binary};
 
@@ -31,6 +32,7 @@ const BLOB_PREFIX: &str = "blob:";
 #[derive(Debug)]
 pub struct ReadFile {
     spec: ToolSpec,
+    kept: Arc<Kept>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -60,6 +62,15 @@ impl ReadFile {
                     "additionalProperties": false
                 }),
             ),
+            kept: Arc::default(),
+        }
+    }
+
+    /// The tool, with these places left alone.
+    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
+        Self {
+            kept: Arc::clone(kept),
+            ..self
         }
     }
 }
@@ -92,7 +103,7 @@ impl Tool for ReadFile {
                 answer(bytes, &arguments)?
             }
             None => {
-                in_workspace(context, move |workspace, _| {
+                in_workspace(context, &self.kept, move |workspace, _| {
                     answer(read(workspace, &arguments.path)?, &arguments)
                 })
                 .await?

@@ -1,6 +1,7 @@
 //! `write_file`: a whole file.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{NewContent, OpenFile, Parents, Workspace};
+use crate::confine::{Kept, NewContent, OpenFile, Parents, Workspace};
 use crate::diff;
 use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
 use crate::preview::shown;
@@ -27,6 +28,7 @@ const MAX_COMPARED_BYTES: u64 = 2 * 1024 * 1024;
 #[derive(Debug)]
 pub struct WriteFile {
     spec: ToolSpec,
+    kept: Arc<Kept>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,6 +54,15 @@ impl WriteFile {
                     "additionalProperties": false
                 }),
             ),
+            kept: Arc::default(),
+        }
+    }
+
+    /// The tool, with these places left alone.
+    pub(crate) fn keeping(self, kept: &Arc<Kept>) -> Self {
+        Self {
+            kept: Arc::clone(kept),
+            ..self
         }
     }
 }
@@ -79,7 +90,7 @@ impl Tool for WriteFile {
     async fn preview(&self, context: &ToolContext<'_>, arguments: &Value) -> Option<String> {
         let arguments: Arguments = parse(arguments.clone()).ok()?;
         let look = move |workspace: &Workspace, _: &Stop| preview(workspace, &arguments);
-        Some(shown(in_workspace(context, look).await))
+        Some(shown(in_workspace(context, &self.kept, look).await))
     }
 
     async fn run(&self, context: &ToolContext<'_>, arguments: Value) -> ToolReply {
@@ -89,7 +100,7 @@ impl Tool for WriteFile {
         let work = move |workspace: &Workspace, stop: &Stop| {
             write(workspace, &arguments, &temporary, stop)
         };
-        let text = in_workspace(context, work).await?;
+        let text = in_workspace(context, &self.kept, work).await?;
         Ok(ToolAnswer::text(text).into())
     }
 }
@@ -100,7 +111,7 @@ impl Reconcile for WriteFile {
         let Ok(arguments) = parse::<Arguments>(arguments.clone()) else {
             return Value::Null;
         };
-        let fingerprint = in_workspace(context, move |workspace, _| {
+        let fingerprint = in_workspace(context, &self.kept, move |workspace, _| {
             Ok(json!(Fingerprint {
                 before: State::at(workspace, &arguments.path),
                 after: Some(State::of(arguments.content.as_bytes())),
@@ -124,7 +135,7 @@ impl Reconcile for WriteFile {
             size(&arguments.content)
         );
         let look = move |workspace: &Workspace, _: &Stop| Ok(State::at(workspace, &arguments.path));
-        in_workspace(context, look)
+        in_workspace(context, &self.kept, look)
             .await
             .map_or(Reconciled::Unknown, |now| {
                 reconcile(&now, fingerprint, answer)

@@ -1,6 +1,6 @@
 //! `sortie spawn`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -162,8 +162,20 @@ fn sink(settings: &Settings, address: &str) -> Result<SinkAddress, Problem> {
     match address.split_once(':') {
         Some(("file", path)) if !path.is_empty() => Ok(SinkAddress {
             scheme: "file".to_owned(),
-            target: settings.folder.join(path).display().to_string(),
+            target: without_links(&settings.folder.join(path))
+                .display()
+                .to_string(),
         }),
         Some(_) | None => Err(Problem::Sink(address.to_owned())),
     }
+}
+
+/// The path as it is now, without links: one that an agent puts there later is not followed.
+fn without_links(path: &Path) -> PathBuf {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return path.to_owned();
+    };
+    // A folder that is not there is told about when the result is delivered.
+    let folder = folder.canonicalize();
+    folder.map_or_else(|_| path.to_owned(), |folder| folder.join(name))
 }

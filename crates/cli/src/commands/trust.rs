@@ -56,9 +56,6 @@ impl Trust {
                 Revoked::NotThere => {
                     t!(lang, "trust-not-there", path = folder.display().to_string())
                 }
-                Revoked::StillPartOf(other) => {
-                    t!(lang, "trust-still", path = other.display().to_string())
-                }
             };
             output::note(&words);
         } else {

@@ -12,7 +12,7 @@ use sortie_core::ToolFailure;
 
 use super::protected::{self, GIT_FOLDER, of_git, refuse_git_words};
 use super::{
-    DIRECTORY_FLAGS, FILE_FLAGS, OpenFile, Workspace, describe, is_same, read_link, real, regular,
+    DIRECTORY_FLAGS, FILE_FLAGS, OpenFile, Workspace, describe, is_same, read_link, regular,
 };
 use crate::blocking::Stop;
 
@@ -40,6 +40,7 @@ impl Workspace {
         let directory = self.directory.as_fd();
         match self.resolver.open(directory, folder, DIRECTORY_FLAGS) {
             Ok(parent) => self.checked(parent, name, path).map(Some),
+            Err(Errno::NOENT) if goes_back(folder) => Err(through_nothing(path)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.explain(folder, errno)),
         }
@@ -60,6 +61,7 @@ impl Workspace {
     /// Refuses to write what is protected or what policy does not permit.
     fn refuse_write(&self, real: &Path, path: &Path) -> Result<(), ToolFailure> {
         protected::refuse(&self.real_root(path)?, real, path)?;
+        self.kept.refuse_write(real, path)?;
         self.permit(real, path)
     }
 
@@ -75,7 +77,6 @@ impl Workspace {
             .map_err(|error| ToolFailure::new(format!("No more files can be opened: {error}.")))?;
         let mut prefix = PathBuf::new();
         let mut components = folder.components();
-        let mut asked = false;
         while let Some(component) = components.next() {
             let above = prefix.clone();
             prefix.push(component);
@@ -83,13 +84,10 @@ impl Workspace {
             here = match self.resolver.open(directory, &prefix, DIRECTORY_FLAGS) {
                 Ok(next) => next,
                 Err(Errno::NOENT) => {
-                    if !asked {
-                        // No folder is made for a file that may not be.
-                        let rest = Path::new(&component).join(components.as_path()).join(name);
-                        let planned = self.real(here.as_fd(), &above)?.join(rest);
-                        self.refuse_write(&real::plain(&planned), path)?;
-                        asked = true;
-                    }
+                    // No folder is made for a file that may not be, also if somebody moves folders.
+                    let rest = Path::new(&component).join(components.as_path()).join(name);
+                    let planned = self.real(here.as_fd(), &above)?.join(rest);
+                    self.refuse_write(&planned, path)?;
                     self.create_folder(&here, component.as_os_str(), &prefix)?
                 }
                 Err(errno) => return Err(self.explain(&prefix, errno)),
@@ -321,6 +319,20 @@ fn parts(path: &Path) -> Result<(&Path, &OsStr), ToolFailure> {
         Some(parent) if !parent.as_os_str().is_empty() => (parent, name),
         Some(_) | None => (Path::new("."), name),
     })
+}
+
+/// Whether a path leaves a folder again by `..`.
+fn goes_back(path: &Path) -> bool {
+    path.components()
+        .any(|component| component == Component::ParentDir)
+}
+
+/// The failure of a path whose folders would have to be made only to leave them again.
+fn through_nothing(path: &Path) -> ToolFailure {
+    ToolFailure::new(format!(
+        "{} goes through a folder that does not exist and has `..` in it. Give the path without `..`.",
+        path.display()
+    ))
 }
 
 fn refuse_read_only(stat: &Stat, path: &Path) -> Result<(), ToolFailure> {

@@ -58,7 +58,7 @@ fn led_to(root: &Path, place: &Path) -> PathBuf {
 }
 
 /// Whether a path is a place or lies beneath it, on a file system of either kind.
-fn is_beneath(path: &Path, place: &Path) -> bool {
+pub(super) fn is_beneath(path: &Path, place: &Path) -> bool {
     let mut names = path.components();
     place.components().all(|wanted| {
         names

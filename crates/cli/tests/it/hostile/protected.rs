@@ -276,7 +276,6 @@ fn settings_of_the_workspace_itself_run_nothing() {
 
 /// Trust in a folder is trust in what is below it, so what Sortie obeys is protected there too.
 #[test]
-#[ignore = "finding: in a trusted workspace an agent writes settings for a folder below, which are obeyed there"]
 fn a_folder_below_a_trusted_one_gets_no_settings() {
     for planted in [
         call(

@@ -193,7 +193,6 @@ fn a_secret_that_gets_out_is_found() {
 
 /// A secret on the command line is not told to whoever finds the store in use.
 #[test]
-#[ignore = "finding: the lock, and the message of whoever finds it, repeat a key of the command line"]
 fn a_key_on_the_command_line_is_not_passed_on() {
     let world = World::new();
     let model = world.scenario("  - fault: { kind: hang }\n");

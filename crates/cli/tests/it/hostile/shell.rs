@@ -271,7 +271,6 @@ fn planted(world: &World, names: &[&str], then: &[&str]) -> bool {
 
 /// A virtual environment that is active puts a folder of the workspace into the path.
 #[test]
-#[ignore = "finding: a `bwrap` that an agent leaves in a folder of the path is run outside the sandbox at the next start"]
 fn a_sandbox_from_the_workspace_is_not_used() {
     let world = World::new();
     let folder = world.workspace().join(".venv/bin");
@@ -282,7 +281,6 @@ fn a_sandbox_from_the_workspace_is_not_used() {
 }
 
 #[test]
-#[ignore = "finding: a `git` that an agent leaves in a folder of the path is run outside the sandbox for a worktree"]
 fn a_git_from_the_workspace_is_not_used() {
     let world = World::new();
     let folder = world.workspace().join(".venv/bin");

