@@ -26,7 +26,7 @@ pub use batch::{CallStatus, OpenCall};
 pub use builtin::{builtin_agents, main_agent};
 pub use compact::{CompactedText, Compaction};
 pub use prompt::{PromptContext, system_prompt};
-pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result};
+pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result, frame};
 pub use replay::{Divergence, Replayed, Tapes, projection, replay_tree};
 pub use state::{Counted, IllegalEvent, Past, RunState};
 pub use step::{ModelCall, Step};

@@ -271,7 +271,7 @@ fn status_key(outcome: &Outcome) -> &'static str {
 
 /// Puts a child's words between two lines that its words cannot contain: the token is a hash over
 /// them, and nobody can write a text that contains its own hash.
-fn frame(lang: Lang, salt: &str, body: &str) -> String {
+pub fn frame(lang: Lang, salt: &str, body: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(salt.as_bytes());
     hash.update(body.as_bytes());

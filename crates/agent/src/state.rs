@@ -22,6 +22,8 @@ use crate::schema;
 
 /// Results that do not fit their schema before the run ends.
 const MAX_MISFITS: u32 = 3;
+/// Calls of one answer: more are a mistake, or mean harm.
+const MAX_CALLS: usize = 256;
 /// Progress for each answer with tool calls.
 const PROGRESS_PER_ITERATION: u8 = 5;
 /// The most progress a run shows before it has ended.
@@ -313,6 +315,16 @@ impl RunState {
 
     fn begin_batch(&mut self, calls: Vec<ToolCall>) {
         self.iterations += 1;
+        if calls.len() > MAX_CALLS {
+            let words = text(
+                self.spec.lang,
+                "call-too-many",
+                &[("max", MAX_CALLS.into()), ("count", calls.len().into())],
+            );
+            let results = Batch::new(calls).close(&words);
+            self.push(Message::Tools { results });
+            return;
+        }
         let times = self.repeats.observe(&calls);
         if times >= REPEATS_BEFORE_END {
             let tool = calls

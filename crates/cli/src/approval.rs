@@ -23,8 +23,13 @@ use crate::settings::Settings;
 const SHOWN_CHARS: usize = 4_000;
 /// How many lines of a change are shown.
 const SHOWN_DIFF_LINES: usize = 24;
-/// Arguments that the question or the change itself shows.
-const TOLD_ELSEWHERE: &[&str] = &["command", "path", "content", "old_string", "new_string"];
+/// Arguments of our own tools that the question itself or the change shows. Whatever else a call has
+/// is listed, and of tools that are not ours everything is.
+const TOLD_ELSEWHERE: &[(&str, &[&str])] = &[
+    ("exec", &["command"]),
+    ("write_file", &["path", "content"]),
+    ("edit_file", &["path", "old_string", "new_string"]),
+];
 /// Lines typed and not read yet; more are dropped.
 const TYPED_LINES: usize = 16;
 /// Who answers at a terminal, as audits name them.
@@ -59,10 +64,11 @@ impl Person {
         while typed.try_recv().is_ok() {}
         let _pause = self.screen.pause();
         prompt(&question(self.lang, &asked));
-        let Some(line) = typed.recv().await else {
+        // Who has closed the terminal will not answer: that is a no, as any other line is.
+        let line = typed.recv().await.unwrap_or_else(|| {
             prompt("\n");
-            return None;
-        };
+            String::new()
+        });
         let reply = reply(&asked.request.kind, &line)?;
         Some((asked.request.id, reply))
     }
@@ -156,6 +162,14 @@ fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest
         Some(preview) => first_lines(lang, preview.lines().map(str::to_owned)),
         None => details(lang, &approval.arguments),
     };
+    lines.extend(other_arguments(approval));
+    let hidden = subject(approval)
+        .chars()
+        .count()
+        .saturating_sub(SHOWN_CHARS);
+    if hidden > 0 {
+        lines.push(t!(lang, "approval-hidden", count = hidden));
+    }
     lines.push(t!(
         lang,
         "approval-reason",
@@ -184,7 +198,7 @@ fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest
         agent = escaped(&asked.agent),
         label = escaped(&asked.label),
         tool = escaped(&approval.tool),
-        what = shown(&subject(&approval.arguments))
+        what = shown(&subject(approval))
     ));
     lines.join("\n") + " "
 }
@@ -217,24 +231,31 @@ fn plain_question(lang: Lang, asked: &OpenRequest, question: &Question) -> Strin
 }
 
 /// What the call is about: the command, the path, or all of it.
-pub(crate) fn subject(arguments: &Value) -> String {
-    let named = ["command", "path"]
-        .into_iter()
-        .find_map(|name| arguments.get(name).and_then(Value::as_str));
-    named.map_or_else(|| arguments.to_string(), str::to_owned)
+pub(crate) fn subject(approval: &ApprovalRequest) -> String {
+    let named = told_elsewhere(&approval.tool).first();
+    let named = named.and_then(|name| approval.arguments.get(name)?.as_str());
+    named.map_or_else(|| approval.arguments.to_string(), str::to_owned)
+}
+
+fn told_elsewhere(tool: &str) -> &'static [&'static str] {
+    let mut ours = TOLD_ELSEWHERE.iter();
+    ours.find(|(name, _)| *name == tool)
+        .map_or(&[], |(_, told)| told)
+}
+
+/// Arguments that neither the question nor the change shows.
+fn other_arguments(approval: &ApprovalRequest) -> Vec<String> {
+    let told = told_elsewhere(&approval.tool);
+    let all = approval.arguments.as_object().into_iter().flatten();
+    all.filter(|(name, _)| !told.contains(&name.as_str()))
+        .map(|(name, value)| shown(&format!("{name}: {value}")))
+        .collect()
 }
 
 /// What else a person should see before saying yes.
 fn details(lang: Lang, arguments: &Value) -> Vec<String> {
     let field = |name: &str| arguments.get(name).and_then(Value::as_str);
     let mut lines = Vec::new();
-    let hidden = subject(arguments)
-        .chars()
-        .count()
-        .saturating_sub(SHOWN_CHARS);
-    if hidden > 0 {
-        lines.push(t!(lang, "approval-hidden", count = hidden));
-    }
     if let Some(content) = field("content") {
         lines.push(t!(
             lang,
@@ -248,11 +269,6 @@ fn details(lang: Lang, arguments: &Value) -> Vec<String> {
     if let (Some(old), Some(new)) = (field("old_string"), field("new_string")) {
         lines.extend(first_lines(lang, changed_lines(old, new).into_iter()));
     }
-    let rest = arguments.as_object().into_iter().flatten();
-    lines.extend(
-        rest.filter(|(name, _)| !TOLD_ELSEWHERE.contains(&name.as_str()))
-            .map(|(name, value)| shown(&format!("{name}: {value}"))),
-    );
     lines
 }
 
@@ -322,6 +338,7 @@ mod tests {
             layer: Layer::Mode,
             rule: None,
             reason: "mode: it runs programs".to_owned(),
+            folder: "/ws".into(),
             lasting: lasting.iter().map(|rule| (*rule).to_owned()).collect(),
         }
     }

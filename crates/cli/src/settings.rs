@@ -41,13 +41,6 @@ const EXEC_VARIABLES: &[&str] = &[
     "USER",
     "VIRTUAL_ENV",
 ];
-/// Where a system keeps its programs, and only its owner writes.
-const SYSTEM_PATH: &[&str] = &[
-    "/usr/bin",
-    "/bin",
-    "/usr/local/bin",
-    "/run/current-system/sw/bin",
-];
 /// The variables that say how a program speaks.
 const LOCALE_PREFIX: &str = "LC_";
 /// How much of the command line other processes are told.
@@ -255,17 +248,18 @@ impl Settings {
         })
     }
 
-    /// Where programs are looked for that are started outside any sandbox: the folders of the system,
-    /// then those of the path that no agent of this folder can write to.
+    /// Where programs are looked for that are started outside any sandbox: the folders of the path
+    /// that no agent of this project can write to.
     pub(crate) fn safe_path(&self) -> Vec<PathBuf> {
-        let system = SYSTEM_PATH.iter().map(PathBuf::from);
         let here = self.folder.canonicalize();
         let here = here.unwrap_or_else(|_| self.folder.clone());
-        let others = self.search_path.iter().filter(|folder| {
+        let repository = here.ancestors().find(|folder| folder.join(".git").exists());
+        let project = repository.unwrap_or(&here);
+        let safe = self.search_path.iter().filter(|folder| {
             let real = folder.canonicalize();
-            folder.is_absolute() && real.is_ok_and(|real| !real.starts_with(&here))
+            folder.is_absolute() && real.is_ok_and(|real| !real.starts_with(project))
         });
-        system.chain(others.cloned()).collect()
+        safe.cloned().collect()
     }
 
     /// A model's name that means the same in every folder: paths in it become absolute.

@@ -101,6 +101,13 @@ pub(crate) async fn start(
     })
 }
 
+/// Whether a variable of this name holds something that must not be repeated.
+fn is_secret(name: &str) -> bool {
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"]
+        .iter()
+        .any(|word| name.to_uppercase().contains(word))
+}
+
 /// What must never be written down: keys that are configured, and those of the environment.
 fn redactor(settings: &Settings) -> Redactor {
     let config = settings.configuration.config();
@@ -109,8 +116,10 @@ fn redactor(settings: &Settings) -> Redactor {
         let headers = provider.headers.values();
         provider.api_key.iter().chain(headers)
     });
-    let servers = config.mcp_servers.values();
-    let servers = servers.flat_map(|server| server.env.values().chain(server.headers.values()));
+    let servers = config.mcp_servers.values().flat_map(|server| {
+        let env = server.env.iter().filter(|(name, _)| is_secret(name));
+        env.map(|(_, value)| value).chain(server.headers.values())
+    });
     let queries = config.providers.values().flat_map(|it| it.query.values());
     let mut values: Vec<String> = configured
         .chain(&config.web.search.api_key)
@@ -118,15 +127,10 @@ fn redactor(settings: &Settings) -> Redactor {
         .chain(queries)
         .map(|secret| secret.expose().to_owned())
         .collect();
-    let secret = |name: &str| {
-        ["KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD"]
-            .iter()
-            .any(|word| name.to_uppercase().contains(word))
-    };
     let variables = settings.provider_variables.iter();
     values.extend(
         variables
-            .filter(|(name, _)| secret(name))
+            .filter(|(name, _)| is_secret(name))
             .map(|(_, value)| value.clone()),
     );
     Redactor::new(values)

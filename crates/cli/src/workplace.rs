@@ -93,6 +93,7 @@ impl sortie_core::Worktrees for GitWorktrees {
                 &worktree.repository,
                 &changes.branch,
                 &changes.base,
+                &changes.commit,
                 How::Write,
             )
             .await;

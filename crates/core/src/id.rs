@@ -118,6 +118,12 @@ impl SessionKey {
         Self(format!("subagent:{run}:{}", task_hash(task)))
     }
 
+    /// What persons allow in this session while it works in a folder: elsewhere they are asked again.
+    #[must_use]
+    pub fn in_folder(&self, folder: &std::path::Path) -> Self {
+        Self(format!("{} in {}", self.0, folder.display()))
+    }
+
     /// The key as text.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,6 +1,7 @@
 //! What a run asks of a person or of its parent, and what it hears.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -91,6 +92,9 @@ pub struct ApprovalRequest {
     pub rule: Option<String>,
     /// Why, as a sentence.
     pub reason: String,
+    /// The folder for which a lasting yes counts.
+    #[serde(default)]
+    pub folder: PathBuf,
     /// Rules that a lasting yes could have, the narrowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lasting: Vec<String>,

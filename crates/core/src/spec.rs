@@ -73,6 +73,9 @@ pub struct RunSpec {
     /// The hash of `policy`, by which audits and people name it.
     #[serde(default)]
     pub policy_hash: String,
+    /// The hash of the settings under which its tree began: others cannot widen what it may do.
+    #[serde(default)]
+    pub operator: String,
     /// The skills it may load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillRef>,

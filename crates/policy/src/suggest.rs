@@ -192,7 +192,7 @@ fn commands(name: &str, object: &Object<'_>) -> Vec<String> {
     if let [only] = effective.as_slice() {
         rules.extend(prefix(only).map(|prefix| format!("{name}({prefix} *)")));
     }
-    rules.push(name.to_owned());
+    // Never the shell as a whole: that would be every program there is.
     rules
 }
 

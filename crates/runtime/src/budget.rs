@@ -49,6 +49,15 @@ pub(crate) fn low(balances: &[Balance], was_warned: impl Fn(BudgetKind) -> bool)
         .collect()
 }
 
+/// The balances once everything that is set aside has come back.
+pub(crate) fn without_reserved(balances: &[Balance]) -> Vec<Balance> {
+    let refunded = balances.iter().map(|balance| Balance {
+        reserved: 0,
+        ..*balance
+    });
+    refunded.collect()
+}
+
 /// What to set aside for a question: the most it can cost, with an answer as long as the account
 /// can pay.
 pub(crate) fn provide(

@@ -187,6 +187,7 @@ impl<'a> Dispatch<'a> {
                 layer: ready.ruling.layer,
                 rule: ready.ruling.rule.clone(),
                 reason: authority::words(&ready.ruling),
+                folder: self.spec.workspace.clone(),
                 // What is dangerous once is dangerous every time, and what a rule wants to be asked
                 // about is asked about every time.
                 lasting: if ready.ruling.layer == Layer::Danger || ready.ruling.rule.is_some() {
@@ -278,7 +279,8 @@ impl<'a> Dispatch<'a> {
 
     /// The rule by which a person has allowed a call for the whole session.
     async fn allowed_before(self, ready: &Ready<'a>) -> Option<String> {
-        let grants = match self.shared.store.grants(&self.spec.session).await {
+        let scope = self.spec.session.in_folder(&self.spec.workspace);
+        let grants = match self.shared.store.grants(&scope).await {
             Ok(grants) => grants,
             Err(error) => {
                 // Without them a person is asked once more, which does no harm.

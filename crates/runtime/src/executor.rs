@@ -10,10 +10,10 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
-    Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fence, Finish,
-    Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
-    Park, Reason, RunSpec, StoreError, Summary, ToolCall, ToolSpec, TurnOptions, WaitingOn,
-    is_too_deep,
+    Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fault, Fence,
+    Finish, Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind,
+    Outcome, Park, Reason, RunSpec, StoreError, Summary, ToolCall, ToolSpec, TurnOptions,
+    WaitingOn, is_too_deep,
 };
 use sortie_text::{first_chars, t, text};
 use tokio::sync::watch;
@@ -87,6 +87,7 @@ pub(crate) async fn execute(
         signals,
         album: Album::default(),
         counts_calls: true,
+        waited_for_refund: Duration::ZERO,
     };
     executor.run(woken).await
 }
@@ -103,6 +104,8 @@ struct Executor {
     authority: Arc<Authority>,
     /// Whether an account may limit its tool calls.
     counts_calls: bool,
+    /// How long it has waited for others to give back what they had set aside.
+    waited_for_refund: Duration,
 }
 
 /// What may come before the work under way is done.
@@ -292,13 +295,23 @@ impl Executor {
             message: error.message.clone(),
             shown: error.shown,
         };
-        // Whoever has said something will charge for it, and nobody knows how much.
-        let spent = reserved.map(|reserved| {
-            if error.shown {
-                reserved
-            } else {
+        // Only who refuses in so many words charges nothing for sure.
+        let spent = reserved.map(|reserved| match error.fault {
+            Fault::RateLimited { .. }
+            | Fault::Auth
+            | Fault::ContextOverflow
+            | Fault::BadRequest
+                if !error.shown =>
+            {
                 Amount::default()
             }
+            Fault::Transient
+            | Fault::RateLimited { .. }
+            | Fault::Auth
+            | Fault::ContextOverflow
+            | Fault::ContentFilter
+            | Fault::BadRequest
+            | Fault::Cancelled => reserved,
         });
         self.pen
             .write(Facts {
@@ -362,9 +375,6 @@ impl Executor {
             if waits && !matches!(prepared, Prepared::Asks(_)) {
                 continue;
             }
-            if !self.pay_for(open).await? {
-                return Ok(());
-            }
             if let Prepared::Asks(ready) = prepared {
                 if !self.run_free(dispatch, std::mem::take(&mut free)).await? {
                     return Ok(());
@@ -379,6 +389,9 @@ impl Executor {
                         Prepared::Answered(Box::new(finished))
                     }
                 };
+            }
+            if !self.pay_for(open).await? {
+                return Ok(());
             }
             match prepared {
                 Prepared::Answered(finished) => self.note(vec![*finished]).await?,

@@ -276,6 +276,19 @@ impl Settings {
         })
     }
 
+    /// A hash over everything that gives authority to children that are made later.
+    pub(crate) fn authority_hash(&self) -> String {
+        let rules: Vec<_> = self
+            .agents
+            .iter()
+            .map(|(name, agent)| (name, &agent.rules, &agent.delegate_ceiling))
+            .collect();
+        let whole = format!("{:?} {rules:?}", self.policy);
+        sortie_core::BlobId::of(whole.as_bytes())
+            .as_str()
+            .to_owned()
+    }
+
     /// What was set for an agent.
     pub(crate) fn agent(&self, name: &str) -> &AgentSettings {
         self.agents

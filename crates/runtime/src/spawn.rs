@@ -52,6 +52,8 @@ pub struct Planner {
     pub(crate) settings: Settings,
     /// Finds skills.
     pub(crate) skills: Arc<dyn Skills>,
+    /// The hash of the settings that give authority.
+    operator: String,
 }
 
 /// Who asks for a child.
@@ -70,7 +72,8 @@ pub(crate) struct Requester<'a> {
 struct Candidate<'a> {
     agent: &'a AgentDefinition,
     settings: &'a AgentSettings,
-    model: &'a str,
+    /// All that may be asked.
+    models: &'a [String],
     session: &'a SessionKey,
     depth: u32,
     default_deny: DefaultDeny,
@@ -91,6 +94,7 @@ impl Planner {
         Ok(Self {
             toolbox: Toolbox::new(tools)?,
             agents,
+            operator: settings.authority_hash(),
             settings,
             skills,
         })
@@ -171,12 +175,15 @@ impl Planner {
         let settings = self.settings.agent(&agent.name);
         let model = self.model_for(&agent, new.model.as_deref(), None, &new.default_model);
         let confinement = self.confinement(settings, None);
+        let asking = self.asking(settings, &model);
+        let fallbacks = chain(&model, new.fallbacks.clone().or(asking.fallbacks.clone()));
+        let models = [std::slice::from_ref(&model), &fallbacks].concat();
         let admitted = self.admitted_with(
             lang,
             &Candidate {
                 agent: &agent,
                 settings,
-                model: &model,
+                models: &models,
                 session: &new.session,
                 depth,
                 default_deny,
@@ -186,7 +193,6 @@ impl Planner {
                 confinement,
             },
         )?;
-        let asking = self.asking(settings, &model);
         let schema = checked_schema(lang, new.result_schema)?;
         let skills = self.skills_of_root(&new.workspace, settings);
         let limits = limits_of(
@@ -215,7 +221,7 @@ impl Planner {
             limits,
             agent: self.prepared(agent, &admitted.tools, &around),
             task: checked_task(lang, new.task)?,
-            fallbacks: chain(&model, new.fallbacks.or(asking.fallbacks)),
+            fallbacks,
             model,
             thinking: new.thinking.or(asking.thinking),
             sampling: new.sampling.or(asking.sampling),
@@ -230,6 +236,7 @@ impl Planner {
             report_to: new.report_to,
             policy_hash: hash(&admitted.policy),
             policy: admitted.policy,
+            operator: self.operator.clone(),
             skills,
             confinement,
             isolation: new
@@ -279,12 +286,15 @@ impl Planner {
             &parent.model,
         );
         let confinement = self.confinement(settings, Some(parent));
+        let asking = self.asking(settings, &model);
+        let fallbacks = chain(&model, asking.fallbacks.clone());
+        let models = [std::slice::from_ref(&model), &fallbacks].concat();
         let admitted = self.admitted_with(
             lang,
             &Candidate {
                 agent: &agent,
                 settings,
-                model: &model,
+                models: &models,
                 session: &parent.session,
                 depth,
                 default_deny,
@@ -294,7 +304,6 @@ impl Planner {
                 confinement,
             },
         )?;
-        let asking = self.asking(settings, &model);
         let schema = checked_schema(lang, request.result_schema)?;
         let skills =
             self.skills_of_child(parent, requester.workspace, settings, &request.skills)?;
@@ -305,6 +314,7 @@ impl Planner {
             request
                 .timeout_seconds
                 .map(|seconds| seconds.saturating_mul(1000))
+                .map(|asked| no_longer(asked, settings.timeout.map(millis)))
                 .or(settings.timeout.map(millis)),
             request
                 .budget
@@ -337,7 +347,7 @@ impl Planner {
             limits,
             agent: self.prepared(agent, &admitted.tools, &around),
             task: checked_task(lang, request.task)?,
-            fallbacks: chain(&model, asking.fallbacks),
+            fallbacks,
             model,
             thinking: request
                 .thinking
@@ -359,12 +369,10 @@ impl Planner {
             report_to: Vec::new(),
             policy_hash: hash(&admitted.policy),
             policy: admitted.policy,
+            operator: parent.operator.clone(),
             skills,
             confinement,
-            isolation: request
-                .isolation
-                .or(settings.isolation)
-                .unwrap_or(Isolation::None),
+            isolation: stricter(request.isolation, settings.isolation),
             account,
             not_after: requester.not_after,
             caps: parent.caps,
@@ -424,6 +432,18 @@ impl Planner {
             .collect();
         let policy = &self.settings.policy;
         let sandboxed = candidate.confinement.sandbox == SandboxMode::Required;
+        // Who goes on with a tree of another folder brings no authority of this one along.
+        let is_ours = candidate
+            .parent
+            .is_none_or(|parent| parent.operator == self.operator);
+        let mut operator = self.operator_layers(candidate, sandboxed);
+        let mut rules = candidate.settings.rules.clone();
+        if !is_ours {
+            rules.approve.clear();
+            for layer in &mut operator {
+                layer.approve.clear();
+            }
+        }
         admit(&Admission {
             registered: &offered,
             depth: candidate.depth,
@@ -435,13 +455,14 @@ impl Planner {
                     .settings
                     .agent(&parent.agent.name)
                     .delegate_ceiling
-                    .as_deref(),
+                    .as_deref()
+                    .filter(|_| is_ours),
             }),
-            operator: &self.operator_layers(candidate, sandboxed),
+            operator: &operator,
             agent: AgentRules {
                 name: &candidate.agent.name,
                 selection: &candidate.agent.tools,
-                settings: &candidate.settings.rules,
+                settings: &rules,
                 read_only: candidate.agent.read_only,
             },
             subagents: SubagentRules {
@@ -451,7 +472,7 @@ impl Planner {
             },
             narrowing: candidate.narrowing,
             mode: candidate.mode,
-            allow_dangerous: policy.allow_dangerous,
+            allow_dangerous: policy.allow_dangerous && is_ours,
             sandboxed,
         })
         .map_err(|denial| SpawnRefused(nothing_left(lang, candidate.agent, &denial)))
@@ -461,14 +482,18 @@ impl Planner {
     /// for runs in a sandbox.
     fn operator_layers(&self, candidate: &Candidate<'_>, sandboxed: bool) -> Vec<PolicyLayer> {
         let policy = &self.settings.policy;
-        let vendor = candidate.model.split('/').next().unwrap_or_default();
+        let vendors: Vec<&str> = candidate
+            .models
+            .iter()
+            .map(|model| model.split(['/', ':']).next().unwrap_or_default())
+            .collect();
         let mut layers = vec![layer(
             &policy.global,
             Layer::Global,
             "config policy".to_owned(),
         )];
         for (name, rules) in &policy.providers {
-            if matches(name, vendor) {
+            if vendors.iter().any(|vendor| matches(name, vendor)) {
                 let source = format!("config policy.providers.{name}");
                 layers.push(layer(rules, Layer::Provider, source));
             }
@@ -640,6 +665,23 @@ fn layer(rules: &Rules, layer: Layer, source: String) -> PolicyLayer {
     rules.clone().into_layer(layer, source)
 }
 
+/// A caller can ask for isolation, and not do without what an operator has set.
+fn stricter(asked: Option<Isolation>, set: Option<Isolation>) -> Isolation {
+    match (asked, set) {
+        (Some(Isolation::Worktree), _) | (_, Some(Isolation::Worktree)) => Isolation::Worktree,
+        (Some(Isolation::None) | None, Some(Isolation::None) | None) => Isolation::None,
+    }
+}
+
+/// The time that was asked for, but no more than an operator has set; 0 is no limit.
+fn no_longer(asked: u64, set: Option<u64>) -> u64 {
+    match (asked, set) {
+        (asked, None | Some(0)) => asked,
+        (0, Some(set)) => set,
+        (asked, Some(set)) => asked.min(set),
+    }
+}
+
 fn keep_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[String]) {
     let fits = |patterns: &[String], name: &str| patterns.iter().any(|it| matches(it, name));
     skills.retain(|skill| {
@@ -720,6 +762,14 @@ fn checked_task(lang: Lang, task: String) -> Result<String, SpawnRefused> {
 }
 
 fn nothing_left(lang: Lang, agent: &AgentDefinition, denial: &Denial) -> String {
+    if let Some(why) = &denial.unreadable {
+        return t!(
+            lang,
+            "fail-unreadable-policy",
+            agent = agent.name.as_str(),
+            why = why.as_str()
+        );
+    }
     let why: Vec<String> = denial
         .removed
         .iter()

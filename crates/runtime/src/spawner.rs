@@ -110,7 +110,7 @@ impl RunSpawner<'_> {
             return answer(text(self.spec.lang, "manage-none", &[]));
         }
         let lines: Vec<String> = children.iter().map(|child| self.line(child)).collect();
-        answer(lines.join("\n"))
+        answer(self.framed(&lines.join("\n")))
     }
 
     async fn describe(&self, id: &str) -> ToolReply {
@@ -121,7 +121,8 @@ impl RunSpawner<'_> {
             .as_ref()
             .and_then(|outcome| outcome_error(self.spec.lang, outcome));
         let parts = [Some(self.line(&child)), error, result.map(str::to_owned)];
-        answer(parts.into_iter().flatten().collect::<Vec<_>>().join("\n"))
+        let whole = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+        answer(self.framed(&whole))
     }
 
     async fn wait(&self, ids: Vec<String>) -> ToolReply {
@@ -215,11 +216,10 @@ impl RunSpawner<'_> {
     async fn diff(&self, id: &str) -> ToolReply {
         let child = self.child(id).await?;
         let changed = self.shared.changed(child.run_id).await;
-        answer(
-            changed
-                .map_err(|error| ToolFailure::new(error.to_string()))?
-                .diff,
-        )
+        let diff = changed
+            .map_err(|error| ToolFailure::new(error.to_string()))?
+            .diff;
+        answer(self.framed(&diff))
     }
 
     async fn apply(&self, id: &str) -> ToolReply {
@@ -250,6 +250,11 @@ impl RunSpawner<'_> {
             .await
             .map_err(ToolFailure::new)?;
         answer(t!(self.spec.lang, "changes-discarded", label = child.label))
+    }
+
+    /// What children wrote is data for their parent, however it is asked for.
+    fn framed(&self, words: &str) -> String {
+        sortie_agent::frame(self.spec.lang, &self.fence.run.to_string(), words)
     }
 
     async fn children(&self) -> Result<Vec<RunRecord>, ToolFailure> {

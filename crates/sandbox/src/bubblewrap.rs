@@ -51,6 +51,11 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
             | Order::DieWithParent {}
             | Order::NewRoot {}
             | Order::EnterRoot {}
+            | Order::Part { .. }
+            | Order::Same { .. }
+            | Order::Along { .. }
+            | Order::Mask { .. }
+            | Order::Prove {}
             | Order::Loopback {}
             | Order::Text { .. }
             | Order::Start { .. }

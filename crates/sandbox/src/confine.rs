@@ -18,6 +18,7 @@ use crate::orders::{self, Order};
 use crate::places::{Places, not_for_everybody};
 use crate::policy::{Access, Limits, Network, Policy};
 use crate::probe::{LANDLOCK_WITH_PORTS, LEAST_LANDLOCK, Offer};
+use crate::promises::promises;
 use crate::rights;
 use crate::stand_in::StandIns;
 use crate::tidier::Tidier;
@@ -216,7 +217,9 @@ impl Sandbox {
         let view = layout::view(&self.scene(&request));
         let mut program = bubblewrap::words(&bwrap, &view, &request.policy.network, &request.cwd);
         program.push(HELPER_COMMAND.into());
-        program.extend(orders::words(&self.inner(&request), &request.command.argv));
+        let mut inner = proven(&view)?;
+        inner.extend(self.inner(&request));
+        program.extend(orders::words(&inner, &request.command.argv));
         let outer = self.outer(&mut request);
         Ok(self.confined(request, &outer, &program))
     }
@@ -224,8 +227,11 @@ impl Sandbox {
     fn in_namespaces(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
         self.put_stand_ins(&mut request)?;
         let mut orders = vec![Order::DieWithParent {}, Order::NewRoot {}];
-        orders.extend(layout::view(&self.scene(&request)));
+        let view = layout::view(&self.scene(&request));
+        let proof = proven(&view)?;
+        orders.extend(view);
         orders.push(Order::EnterRoot {});
+        orders.extend(proof);
         if request.policy.network == Network::Loopback {
             orders.push(Order::Loopback {});
         }
@@ -375,7 +381,8 @@ impl Sandbox {
         if let Some(wrong) = wrong {
             return Err(Refusal::Protected(wrong.path.clone()));
         }
-        let decide = |known: &Known| layout::fates(policy, self.home.as_deref(), known);
+        let decide =
+            |known: &Known| layout::fates(policy, self.home.as_deref(), &self.helper, known);
         let (fates, watched) = if backend.has_namespaces() {
             self.watches.decide(decide)
         } else {
@@ -447,6 +454,11 @@ impl Sandbox {
             }
         }
     }
+}
+
+/// What the helper proves of a view before it goes on.
+fn proven(view: &[Order]) -> Result<Vec<Order>, Refusal> {
+    promises(view).map_err(|(path, cause)| Refusal::Folder { path, cause })
 }
 
 /// Removes the private folders of our own that a process which is gone has left.

@@ -7,6 +7,7 @@ mod loopback;
 mod namespaces;
 mod privileges;
 mod program;
+mod proof;
 mod root;
 
 use std::ffi::OsString;
@@ -60,6 +61,7 @@ struct Gathered {
     parent: Option<OwnedFd>,
     adopts: bool,
     mounts: root::Mounts,
+    promises: proof::Promises,
 }
 
 fn obey(words: impl Iterator<Item = OsString>) -> Result<ExitCode, Problem> {
@@ -108,6 +110,20 @@ fn carry_out(order: Order, gathered: &mut Gathered) -> io::Result<()> {
         Order::Processes {} => root::processes()?,
         Order::Devices {} => root::devices()?,
         Order::EnterRoot {} => root::enter()?,
+        Order::Part { at, device, root } => {
+            let promise = proof::Promise::Part { device, root };
+            gathered.promises.push((at, promise));
+        }
+        Order::Same { at, device, number } => {
+            let promise = proof::Promise::File(device, number);
+            gathered.promises.push((at, promise));
+        }
+        Order::Along { at, device, root } => {
+            let promise = proof::Promise::Along { device, root };
+            gathered.promises.push((at, promise));
+        }
+        Order::Mask { at } => gathered.promises.push((at, proof::Promise::Mask)),
+        Order::Prove {} => proof::check(&gathered.promises)?,
         Order::Loopback {} => loopback::start()?,
         Order::Text { at, text } => files::write_new(&at, &text)?,
         Order::Start { at } => rustix::process::chdir(&at)?,

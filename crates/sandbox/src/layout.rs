@@ -20,10 +20,6 @@ pub(crate) const HELPER: &str = "/run/sortie/helper";
 pub(crate) const TEMPORARY: &str = "/tmp";
 /// The most protected places of one command: each costs a mount or two.
 pub(crate) const MAX_PROTECTED: usize = 512;
-/// The most submodules and worktrees that are looked at.
-const MAX_GIT_FOLDERS: usize = 64;
-/// How deep submodules lie in each other at most.
-const MAX_GIT_DEPTH: usize = 4;
 
 /// What is decided about protected places.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -100,43 +96,45 @@ impl Decider<'_> {
         }
     }
 
-    fn decide_git(&mut self, root: &Path, folder: &Path, depth: usize) {
-        let Ok(relative) = folder.strip_prefix(root) else {
-            return;
-        };
-        let names = if git::is_linked_folder(folder) {
+    fn decide_git(&mut self, root: &Path, is_linked: bool) {
+        let names = if is_linked {
             IN_LINKED_FOLDER
         } else {
             IN_GIT_FOLDER
         };
         for (name, absent) in names {
-            self.decide(root, &relative.join(name), *absent);
-        }
-        for inner in ["modules", "worktrees"] {
-            self.decide_git_beneath(root, &folder.join(inner), depth);
-        }
-    }
-
-    /// Submodules may lie in folders: `modules/vendor/name`.
-    fn decide_git_beneath(&mut self, root: &Path, folder: &Path, depth: usize) {
-        if depth == 0 {
-            return;
-        }
-        let inner = fs::read_dir(folder).into_iter().flatten().flatten();
-        let folders = inner.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-        for folder in folders.take(MAX_GIT_FOLDERS).map(|entry| entry.path()) {
-            if git::is_git_folder(&folder) {
-                self.decide_git(root, &folder, depth - 1);
-            } else {
-                self.decide_git_beneath(root, &folder, depth - 1);
-            }
+            self.decide(root, Path::new(name), *absent);
         }
     }
 }
 
+/// Whether a folder that may be changed is the small one of a linked worktree, or a whole repository;
+/// none if it is neither. Where its place tells, its content is not asked: commands may change that.
+fn git_kind(policy: &Policy, root: &Path) -> Option<bool> {
+    let mut others = policy.extra_write.iter();
+    let is_linked = others.any(|other| root.starts_with(other.join("worktrees")));
+    let mut others = policy.extra_write.iter();
+    let has_linked = others.any(|other| other.starts_with(root.join("worktrees")));
+    let is_named = root.file_name() == Some(OsStr::new(".git"));
+    if is_linked || (!has_linked && git::is_linked_folder(root)) {
+        Some(true)
+    } else {
+        (has_linked || is_named || git::is_git_folder(root)).then_some(false)
+    }
+}
+
+/// The folders that a command may change.
+fn changeable(policy: &Policy) -> impl Iterator<Item = &PathBuf> {
+    let workspace = match policy.access {
+        Access::ReadWrite => Some(&policy.workspace),
+        Access::ReadOnly => None,
+    };
+    workspace.into_iter().chain(&policy.extra_write)
+}
+
 /// Decides about everything protected in the places that a command may change; of some it is known
 /// how they were before other commands that still run.
-pub(crate) fn fates(policy: &Policy, home: Option<&Path>, known: &Known) -> Fates {
+pub(crate) fn fates(policy: &Policy, home: Option<&Path>, helper: &Path, known: &Known) -> Fates {
     let mut decider = Decider {
         fates: Fates::default(),
         known,
@@ -146,10 +144,6 @@ pub(crate) fn fates(policy: &Policy, home: Option<&Path>, known: &Known) -> Fate
         for protected in &policy.protected {
             decider.decide(workspace, &protected.path, protected.absent);
         }
-        for inner in ["modules", "worktrees"] {
-            let folder = workspace.join(".git").join(inner);
-            decider.decide_git_beneath(workspace, &folder, MAX_GIT_DEPTH);
-        }
         if let Some(home) = home.and_then(|home| home.strip_prefix(workspace).ok()) {
             for name in IN_HOME {
                 decider.decide(workspace, &home.join(name), WhileAbsent::Watch);
@@ -157,8 +151,14 @@ pub(crate) fn fates(policy: &Policy, home: Option<&Path>, known: &Known) -> Fate
         }
     }
     for root in &policy.extra_write {
-        if git::is_git_folder(root) {
-            decider.decide_git(root, root, MAX_GIT_DEPTH);
+        if let Some(is_linked) = git_kind(policy, root) {
+            decider.decide_git(root, is_linked);
+        }
+    }
+    // Our own binary is what starts the next command, with all rights of who started us.
+    for root in changeable(policy).filter(|_| helper.exists()) {
+        if let Ok(relative) = helper.strip_prefix(root) {
+            decider.decide(root, relative, WhileAbsent::Watch);
         }
     }
     decider.fates.settle()
@@ -207,6 +207,13 @@ pub(crate) struct View {
     orders: Vec<Order>,
 }
 
+/// What may be done at a place of the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rights {
+    Read,
+    Write,
+}
+
 /// What the view is made for.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
@@ -247,8 +254,8 @@ pub(crate) fn view(scene: &Scene<'_>) -> Vec<Order> {
             view.scratch(path, policy);
         }
     }
-    view.workspace(scene);
-    view.protect(scene.fates);
+    view.work(scene, &hidden);
+    view.other_name(scene);
     for path in hidden
         .iter()
         .filter(|path| !around(path))
@@ -285,40 +292,43 @@ impl View {
         }
     }
 
-    fn workspace(&mut self, scene: &Scene<'_>) {
-        let policy = scene.policy;
-        let workspace = policy.workspace.clone();
-        match policy.access {
-            Access::ReadOnly => self.read(&workspace),
-            Access::ReadWrite => self.write(&workspace),
+    /// The folders to work in, with what is protected in them. Sorted, so that each lies on the
+    /// folders that it is in.
+    fn work(&mut self, scene: &Scene<'_>, hidden: &[PathBuf]) {
+        let (policy, fates) = (scene.policy, scene.fates);
+        let mut places = BTreeMap::from([(policy.workspace.clone(), Rights::Read)]);
+        let roots: BTreeSet<&PathBuf> = changeable(policy).collect();
+        let above = fates.above.iter().cloned();
+        let above = above.chain(above_hidden(&roots, hidden));
+        let changed = roots.iter().copied().cloned().chain(above);
+        places.extend(changed.map(|path| (path, Rights::Write)));
+        let kept = fates.present.iter().chain(&fates.stand_ins).cloned();
+        places.extend(kept.map(|path| (path, Rights::Read)));
+        let mut done: Vec<(&PathBuf, Rights)> = Vec::new();
+        for (path, rights) in &places {
+            let mut outer = done.iter().rev();
+            let outer = outer.find(|(other, _)| path.starts_with(other));
+            // What lies in a folder that is kept is kept.
+            let is_kept = outer.is_some_and(|(_, rights)| *rights == Rights::Read);
+            if is_kept && (*rights == Rights::Read || !roots.contains(path)) {
+                continue;
+            }
+            match rights {
+                Rights::Read => self.read(path),
+                Rights::Write => self.write(path),
+            }
+            done.push((path, *rights));
         }
-        for path in &policy.extra_write {
-            self.write(path);
-        }
-        // Whoever was told the other name of the workspace can use it.
+    }
+
+    /// Whoever was told the other name of the workspace can use it.
+    fn other_name(&mut self, scene: &Scene<'_>) {
         let links = scene.named.ancestors().filter(|path| path.is_symlink());
         if let Some(link) = links.last()
             && let Ok(real) = fs::canonicalize(link)
             && !self.shows(link)
         {
             self.link(&real, link);
-        }
-    }
-
-    fn protect(&mut self, fates: &Fates) {
-        let covered = |path: &Path| {
-            let mut above = path.ancestors().skip(1);
-            above.any(|folder| fates.present.contains(folder))
-        };
-        // Sorted, so that a folder comes before what is in it.
-        for path in fates.above.iter().filter(|path| !covered(path)) {
-            if !fates.present.contains(path) {
-                self.write(path);
-            }
-        }
-        let kept = fates.present.iter().chain(&fates.stand_ins);
-        for path in kept.filter(|path| !covered(path)) {
-            self.read(path);
         }
     }
 
@@ -368,6 +378,11 @@ impl View {
                 | Order::Processes {}
                 | Order::Devices {}
                 | Order::EnterRoot {}
+                | Order::Part { .. }
+                | Order::Same { .. }
+                | Order::Along { .. }
+                | Order::Mask { .. }
+                | Order::Prove {}
                 | Order::Loopback {}
                 | Order::Text { .. }
                 | Order::Start { .. }
@@ -415,6 +430,20 @@ impl View {
             at: at.to_owned(),
         });
     }
+}
+
+/// Folders above what is hidden, in those that may be changed: who moves one of them would move what
+/// is hidden out from under what hides it.
+fn above_hidden(roots: &BTreeSet<&PathBuf>, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in hidden {
+        for root in roots.iter().filter(|root| path.starts_with(root)) {
+            let above = path.ancestors().skip(1);
+            let above = above.take_while(|folder| folder != root);
+            found.extend(above.map(Path::to_owned));
+        }
+    }
+    found
 }
 
 /// Whether a file lies where a command could have put it.

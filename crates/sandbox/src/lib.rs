@@ -23,16 +23,19 @@ mod confine;
 mod environment;
 mod git;
 mod guard;
+mod held;
 #[cfg(target_os = "linux")]
 mod helper;
 #[cfg(not(target_os = "linux"))]
 #[path = "helper_elsewhere.rs"]
 mod helper;
 mod layout;
+mod mounts;
 mod orders;
 mod places;
 mod policy;
 mod probe;
+mod promises;
 mod protected;
 mod rights;
 mod stand_in;

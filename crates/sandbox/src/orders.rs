@@ -71,6 +71,16 @@ orders! {
     Devices "devices" ();
     /// Leaves the old root for good.
     EnterRoot "enter-root" ();
+    /// Must find this part of this file system here.
+    Part "part" (at: PathBuf, device: OsString, root: OsString);
+    /// Must find this very file here.
+    Same "same" (at: PathBuf, device: u64, number: u64);
+    /// May find this part of this file system here, and nothing else.
+    Along "along" (at: PathBuf, device: OsString, root: OsString);
+    /// Must find something here that shows nothing.
+    Mask "mask" (at: PathBuf);
+    /// Looks whether it found all this, and nothing else beneath it.
+    Prove "prove" ();
     /// Starts the loopback of its own network.
     Loopback "loopback" ();
     /// Writes a small file.

@@ -50,22 +50,29 @@ const IN_WORKSPACE: &[(&str, WhileAbsent)] = &[
     // A hook, a filter or a monitor in here runs at the next `git status` of a person.
     (".git/hooks", WhileAbsent::StandIn),
     (".git/config", WhileAbsent::StandIn),
+    // Repositories with hooks and settings of their own, of submodules and of linked worktrees. All of
+    // it, as what lies in a folder that commands change cannot be listed while they change it.
+    (".git/modules", WhileAbsent::StandIn),
+    (".git/worktrees", WhileAbsent::StandIn),
     // Only read where the setting for it is on, and then git gives up at a folder too.
     (".git/config.worktree", WhileAbsent::Watch),
     // Names another folder as the one with the hooks; git gives up where it finds a folder instead.
     (".git/commondir", WhileAbsent::Watch),
 ];
 
-/// Names inside a folder of git that lies elsewhere than in `.git` of the workspace: of a submodule,
-/// or of the repository that a worktree is linked to.
+/// Names inside a folder of git that lies elsewhere than in `.git` of the workspace: of the
+/// repository that a worktree is linked to.
 pub(crate) const IN_GIT_FOLDER: &[(&str, WhileAbsent)] = &[
     ("hooks", WhileAbsent::StandIn),
     ("config", WhileAbsent::StandIn),
+    ("modules", WhileAbsent::StandIn),
+    ("worktrees", WhileAbsent::StandIn),
     ("config.worktree", WhileAbsent::Watch),
     ("commondir", WhileAbsent::Watch),
 ];
 /// Names inside the small folder of a linked worktree, which has neither hooks nor settings.
 pub(crate) const IN_LINKED_FOLDER: &[(&str, WhileAbsent)] = &[
+    ("modules", WhileAbsent::StandIn),
     ("config.worktree", WhileAbsent::Watch),
     ("commondir", WhileAbsent::Watch),
     ("gitdir", WhileAbsent::Watch),

@@ -20,6 +20,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::held::reach;
+
 /// Sticky and not to be changed: nobody makes a folder of their own like that.
 const MARK: u32 = 0o1555;
 /// What a folder looks like that somebody else has begun to use.
@@ -100,7 +102,11 @@ impl Drop for StandIn {
         if !alone || !is_still(&self.path, &self.held) {
             return;
         }
-        if let Err(error) = fs::remove_dir(&self.path)
+        // Where its folder was swapped for a link, there is nothing of ours.
+        let Ok(place) = reach(&self.path) else {
+            return;
+        };
+        if let Err(error) = fs::remove_dir(&place)
             && error.kind() == io::ErrorKind::DirectoryNotEmpty
         {
             // Somebody outside uses it: from now on it is theirs, and looks like it. One that we
@@ -119,7 +125,7 @@ pub(crate) fn is_ours(path: &Path, facts: &Metadata) -> bool {
 
 /// Makes it with its mark at once. What the mask of this process takes away is not part of that.
 fn make(path: &Path) -> io::Result<()> {
-    fs::DirBuilder::new().mode(MARK).create(path)
+    fs::DirBuilder::new().mode(MARK).create(reach(path)?)
 }
 
 fn cannot_be_made(error: &io::Error) -> bool {

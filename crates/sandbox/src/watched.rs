@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::held::reach;
 use crate::layout::Fates;
 
 /// How something was before the command.
@@ -102,6 +103,14 @@ impl Drop for Watched {
 }
 
 fn put_right(path: &Path, before: &Before) -> io::Result<bool> {
+    let place = match reach(path) {
+        // Without its folder it is not there either.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && *before == Before::Absent => {
+            return Ok(false);
+        }
+        other => other?,
+    };
+    let path = place.as_ref();
     let found = fs::symlink_metadata(path);
     let wanted = match before {
         Before::Absent => None,

@@ -246,3 +246,5 @@ answer-unknown = Error: no subagent of yours waits for an answer to '{ $id }'. T
 answer-given = '{ $label }' has your answer and goes on.
 answer-escalated = A person is asked now; '{ $label }' goes on when they have answered.
 answer-too-late = '{ $label }' already had an answer, or no longer waits.
+fail-unreadable-policy = Agent '{ $agent }' was not started: the policy cannot be read, so it denies everything. { $why }
+call-too-many = Not run: an answer may have at most { $max } calls, and this one had { $count }. Make fewer at once.

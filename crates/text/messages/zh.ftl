@@ -189,3 +189,5 @@ answer-unknown = 错误：你的子 Agent 中没有谁在等待 '{ $id }' 的回
 answer-given = '{ $label }' 已收到你的回答并继续。
 answer-escalated = 现在改为询问用户；用户回答后 '{ $label }' 会继续。
 answer-too-late = '{ $label }' 已经得到回答，或不再等待。
+fail-unreadable-policy = 未启动 Agent '{ $agent }'：策略无法读取，因此全部拒绝。{ $why }
+call-too-many = 未执行：一次回答最多 { $max } 个调用，这次有 { $count } 个。请一次少调用一些。

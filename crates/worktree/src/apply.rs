@@ -11,14 +11,19 @@ use serde::{Deserialize, Serialize};
 use sortie_core::BlobId;
 
 use crate::error::At as _;
-use crate::install::{self, Kind, Plan, Step};
+use crate::install::{self, Kind, Place, Plan, Step};
 use crate::own_git::OwnGit;
+use crate::paths::{below, is_among, is_safe, join, quoted};
 use crate::repository::Repository;
 use crate::snapshot::{Looker, Snapshot, Stamp, View, copy_index, entries};
 use crate::{Result, WorktreeError, Worktrees, refs};
 
 /// The folder that says which main checkouts are being changed.
 pub(crate) const APPLYING_FOLDER: &str = ".applying";
+/// The folder with what is being put into main checkouts, and the plans to undo it.
+const STAGING_FOLDER: &str = ".staging";
+/// How many protected files a refusal names.
+const MAX_PROTECTED_NAMED: usize = 10;
 /// How many files in conflict are named.
 const MAX_NAMED_FILES: usize = 100;
 /// How git writes that there is no file.
@@ -61,8 +66,6 @@ pub enum Applied {
 pub(crate) struct Applying {
     /// Its top.
     pub(crate) root: PathBuf,
-    /// Its git folder, where the files to install are staged.
-    pub(crate) git_dir: PathBuf,
 }
 
 /// What is merged.
@@ -73,38 +76,78 @@ struct Sides<'a> {
     ours: &'a Snapshot,
 }
 
+/// What has to be done to the files.
+#[derive(Debug, Default)]
+struct Steps {
+    possible: Vec<Step>,
+    /// Paths that tools obey, or that lead out of the checkout.
+    protected: Vec<Vec<u8>>,
+    submodules: Vec<Vec<u8>>,
+}
+
+impl Steps {
+    /// The steps, if all of them may be taken.
+    fn permitted(self, commit: &str) -> std::result::Result<Vec<Step>, Applied> {
+        if !self.protected.is_empty() {
+            return Err(would_change_tools(&self.protected, commit));
+        }
+        if !self.submodules.is_empty() {
+            let files = names(self.submodules.iter().map(Vec::as_slice));
+            return Err(Applied::Conflict { files });
+        }
+        Ok(self.possible)
+    }
+}
+
 enum Merged {
     Clean { tree: String },
     Conflict(Vec<String>),
 }
 
 impl Worktrees {
-    /// Applies what a branch changed since its base to the main checkout: all of it or nothing.
+    /// Applies what a commit changed since its base to the main checkout: all of it or nothing.
+    ///
+    /// The commit is the one that was reviewed: if its branch is elsewhere by now, nothing is done.
+    /// Files with protected names are not changed.
     pub async fn apply(
         &self,
         repository: &Path,
         branch: &str,
         base: &str,
+        commit: &str,
         how: How,
     ) -> Result<Applied> {
         refs::check_commit(base)?;
-        let repository = Repository::find(&self.git, repository).await?;
-        let commit = refs::commit_of(&self.git, &repository, branch).await?;
-        let commit = commit.ok_or_else(|| WorktreeError::NoBranch(branch.to_owned()))?;
+        let repository = self.main_checkout(repository).await?;
+        refs::check_at(&self.git, &repository, branch, commit).await?;
         let applying = Applying {
             root: repository.root.clone(),
-            git_dir: repository.git_dir.clone(),
         };
         let Some(lock) = self.lock(&applying)? else {
             let said = "Another apply to this folder is under way. Try again when it has ended.";
             return Ok(Applied::Refused(said.to_owned()));
         };
-        install::recover(&applying.root, &applying.git_dir)?;
-        let merging = self.merge_and_install(&repository, base, &commit, how);
+        install::recover(&self.place(&applying.root))?;
+        let merging = self.merge_and_install(&repository, base, commit, how);
         // After a failure the file goes on to say that somebody has to look.
         let applied = merging.await?;
-        unlock(&lock, &self.applying_file(&applying))?;
+        unlock(&lock, &self.applying_file(&applying.root))?;
         Ok(applied)
+    }
+
+    /// Finds the repository whose top is this folder. Its configuration, which a child may have
+    /// written, cannot name another one, and our own folder is not in its reach.
+    async fn main_checkout(&self, given: &Path) -> Result<Repository> {
+        let repository = Repository::find(&self.git, given).await?;
+        let real = fs::canonicalize(given).at("find", given)?;
+        if real != repository.root {
+            return Err(WorktreeError::RootElsewhere {
+                given: given.to_owned(),
+                root: repository.root,
+            });
+        }
+        self.check_outside(&repository)?;
+        Ok(repository)
     }
 
     async fn merge_and_install(
@@ -114,6 +157,7 @@ impl Worktrees {
         commit: &str,
         how: How,
     ) -> Result<Applied> {
+        let place = self.place(&repository.root);
         let scratch = self.scratch(repository)?;
         let own = &scratch.own;
         let index = own.dir.join("snapshot-index");
@@ -135,22 +179,23 @@ impl Worktrees {
             Merged::Conflict(files) => return Ok(Applied::Conflict { files }),
             Merged::Clean { tree } => tree,
         };
-        let steps = self.steps(own, repository, &ours.tree, &tree).await?;
-        let mut steps = match steps {
+        let steps = self.steps(own, &ours.tree, &tree).await?;
+        let mut steps = match steps.permitted(commit) {
             Ok(steps) => steps,
-            Err(files) => return Ok(Applied::Conflict { files }),
+            Err(applied) => return Ok(applied),
         };
+        drop_settled(repository, &mut steps);
         if steps.is_empty() {
             // The changes are there already.
-            return self.install(repository, steps, How::Check);
+            return self.install(&place, steps, How::Check);
         }
         if how == How::Write {
-            let staging = install::stage_folder(&repository.git_dir)?;
+            let staging = install::stage_folder(&place)?;
             self.stage(own, &tree, &staging, &steps).await?;
         }
         let conflicts = in_the_way(repository, &ours, &mut steps);
         if !conflicts.is_empty() {
-            install::abandon(&repository.git_dir)?;
+            install::abandon(&place)?;
             return Ok(Applied::Conflict { files: conflicts });
         }
         // The stamps were taken after the snapshot: only if nothing differs from the snapshot now,
@@ -160,21 +205,21 @@ impl Worktrees {
             .iter()
             .find(|step| moved.contains(&step.path) && !ours.absent.contains(&step.path))
         {
-            install::abandon(&repository.git_dir)?;
+            install::abandon(&place)?;
             return Ok(changed_meanwhile(&step.path));
         }
-        self.install(repository, steps, how)
+        self.install(&place, steps, how)
     }
 
     /// Installs without a pause: a caller that goes away must not let go of the lock in between.
-    fn install(&self, repository: &Repository, steps: Vec<Step>, how: How) -> Result<Applied> {
+    fn install(&self, place: &Place, steps: Vec<Step>, how: How) -> Result<Applied> {
         let file_count = steps.len();
         let files = names(steps.iter().map(|step| step.path.as_slice()));
         match how {
             How::Check => Ok(Applied::Applied { files, file_count }),
             How::Write => {
                 let plan = Plan { steps };
-                match install::install(&repository.root, &repository.git_dir, &plan)? {
+                match install::install(place, &plan)? {
                     install::Done::All => Ok(Applied::Applied { files, file_count }),
                     install::Done::Nothing { path } => Ok(changed_meanwhile(&path)),
                 }
@@ -204,33 +249,26 @@ impl Worktrees {
         Ok(Merged::Clean { tree })
     }
 
-    /// What has to be done to the files; the paths that must not be touched, if there are any.
-    async fn steps(
-        &self,
-        own: &OwnGit,
-        repository: &Repository,
-        from: &str,
-        to: &str,
-    ) -> Result<std::result::Result<Vec<Step>, Vec<String>>> {
+    /// What has to be done to the files, and what must not be.
+    async fn steps(&self, own: &OwnGit, from: &str, to: &str) -> Result<Steps> {
         let call = self.git.on(&own.dir);
         let call = call.args(["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff"]);
         let listing = call.args([from, to, "--"]).output().await?;
         let mut parts = entries(&listing);
-        let mut steps = Vec::new();
-        let mut refused = Vec::new();
+        let mut steps = Steps::default();
         while let (Some(change), Some(path)) = (parts.next(), parts.next()) {
+            if !is_safe(path) || is_among(path, &self.protected) {
+                steps.protected.push(path.to_vec());
+                continue;
+            }
             match step(change, path) {
-                Some(step) => steps.push(step),
-                None => refused.push(path),
+                Some(step) => steps.possible.push(step),
+                None => steps.submodules.push(path.to_vec()),
             }
         }
-        if !refused.is_empty() {
-            return Ok(Err(names(refused.into_iter())));
-        }
         // First what goes, so that a folder can become a file and a file a folder.
-        steps.sort_by_key(|step| step.kind != Kind::Remove);
-        drop_settled(repository, &mut steps);
-        Ok(Ok(steps))
+        steps.possible.sort_by_key(|step| step.kind != Kind::Remove);
+        Ok(steps)
     }
 
     /// Writes the new files, converted as the repository wants them, beside their places.
@@ -251,14 +289,21 @@ impl Worktrees {
             .map(drop)
     }
 
-    pub(crate) fn applying_file(&self, applying: &Applying) -> PathBuf {
-        let name = BlobId::of(applying.git_dir.as_os_str().as_encoded_bytes());
-        self.folder.join(APPLYING_FOLDER).join(name.as_str())
+    pub(crate) fn applying_file(&self, root: &Path) -> PathBuf {
+        self.folder.join(APPLYING_FOLDER).join(key_of(root))
+    }
+
+    /// A main checkout, and our folder for it.
+    pub(crate) fn place(&self, root: &Path) -> Place {
+        Place {
+            root: root.to_owned(),
+            staging: self.folder.join(STAGING_FOLDER).join(key_of(root)),
+        }
     }
 
     /// Makes sure that nobody else changes this checkout; `None` if somebody does.
     fn lock(&self, applying: &Applying) -> Result<Option<File>> {
-        let path = self.applying_file(applying);
+        let path = self.applying_file(&applying.root);
         let folder = self.folder.join(APPLYING_FOLDER);
         fs::create_dir_all(&folder).at("make", &folder)?;
         let file = take(&path)?;
@@ -272,6 +317,12 @@ impl Worktrees {
         }
         Ok(file)
     }
+}
+
+/// The name that we know a checkout by.
+fn key_of(root: &Path) -> String {
+    let id = BlobId::of(root.as_os_str().as_encoded_bytes());
+    id.as_str().to_owned()
 }
 
 /// Takes the lock of a checkout, unless somebody has it. It ends with the process.
@@ -295,11 +346,11 @@ pub(crate) fn unlock(file: &File, path: &Path) -> Result<()> {
     file.set_len(0).at("write", path)
 }
 
-/// Reads `:mode mode object object status`; `None` if the path must not be touched.
+/// Reads `:mode mode object object status`; `None` of a submodule.
 fn step(change: &[u8], path: &[u8]) -> Option<Step> {
     let mut fields = change.strip_prefix(b":")?.split(|byte| *byte == b' ');
     let (old, new) = (fields.next()?, fields.next()?);
-    if old == SUBMODULE_MODE || new == SUBMODULE_MODE || !is_safe(path) {
+    if old == SUBMODULE_MODE || new == SUBMODULE_MODE {
         return None;
     }
     let kind = if new == NO_MODE {
@@ -316,13 +367,6 @@ fn step(change: &[u8], path: &[u8]) -> Option<Step> {
         kind,
         stamp: None,
     })
-}
-
-/// Whether a path stays in the checkout and out of git folders. git checks that too; this is where
-/// the path is used.
-fn is_safe(path: &[u8]) -> bool {
-    let mut parts = path.split(|byte| *byte == b'/');
-    parts.all(|part| !matches!(part, b"" | b"." | b"..") && !part.eq_ignore_ascii_case(b".git"))
 }
 
 /// Drops removals of files that are not there: a sparse checkout does not have them.
@@ -357,7 +401,7 @@ fn in_the_way(repository: &Repository, ours: &Snapshot, steps: &mut [Step]) -> V
 
 /// Whether a folder holds nothing but what is to be removed.
 fn becomes_empty(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
-    let folder = install::below(root, path);
+    let folder = below(root, path);
     let Ok(mut found) = fs::read_dir(folder) else {
         return false;
     };
@@ -365,7 +409,7 @@ fn becomes_empty(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
         let Ok(entry) = entry else {
             return false;
         };
-        let inner = install::join(path, entry.file_name().as_encoded_bytes());
+        let inner = join(path, entry.file_name().as_encoded_bytes());
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         removed.contains(&inner) || is_folder && becomes_empty(root, &inner, removed)
     })
@@ -375,9 +419,25 @@ fn becomes_empty(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
 fn is_behind_file(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     ends.map(|(at, _)| &path[..at]).any(|parent| {
-        let seen = fs::symlink_metadata(install::below(root, parent));
+        let seen = fs::symlink_metadata(below(root, parent));
         seen.is_ok_and(|seen| !seen.is_dir()) && !removed.contains(parent)
     })
+}
+
+/// The commit is named rather than its branch, which somebody may move before the person acts.
+fn would_change_tools(paths: &[Vec<u8>], commit: &str) -> Applied {
+    let named: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
+    let more = named.len().saturating_sub(MAX_PROTECTED_NAMED);
+    let named = &named[..named.len() - more];
+    let rest = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    Applied::Refused(format!(
+        "Nothing was applied: {}{rest} would change the behaviour of tools. Look at it, bring it over by hand, and apply the rest then: git checkout {commit} -- {}",
+        named.join(", "),
+        named.join(" ")
+    ))
 }
 
 fn changed_meanwhile(path: &[u8]) -> Applied {

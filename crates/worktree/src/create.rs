@@ -101,14 +101,7 @@ impl Worktrees {
 
     /// Makes room, and says first whose it is, so that a crash leaves nothing without an owner.
     fn prepare(&self, folder: &RunFolder, repository: &Repository, record: &Record) -> Result<()> {
-        fs::create_dir_all(&self.folder).at("make", &self.folder)?;
-        let home = fs::canonicalize(&self.folder).at("find", &self.folder)?;
-        if home.starts_with(&repository.root) {
-            return Err(WorktreeError::FolderInside {
-                folder: home,
-                root: repository.root.clone(),
-            });
-        }
+        let home = self.check_outside(repository)?;
         let is_text = home.to_str().is_some_and(|text| !text.contains('\n'));
         if !is_text {
             return Err(WorktreeError::NotText(home));

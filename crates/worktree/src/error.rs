@@ -39,6 +39,29 @@ pub enum WorktreeError {
         /// Where the child's files are.
         kept: PathBuf,
     },
+    /// The branch no longer has what was reviewed.
+    #[error(
+        "the branch {branch} was moved: it should be at {expected} and is at {now}. Nothing was done; look at what moved it, and put it back with: git branch -f {branch} {expected}"
+    )]
+    BranchElsewhere {
+        /// The branch.
+        branch: String,
+        /// The commit that was reviewed.
+        expected: String,
+        /// Where the branch is.
+        now: String,
+    },
+    /// The git folder of a checkout claims files elsewhere.
+    #[error("the git folder of {} says that its files are in {}; nothing is done there", given.display(), root.display())]
+    RootElsewhere {
+        /// The checkout.
+        given: PathBuf,
+        /// Where its git folder says that the files are.
+        root: PathBuf,
+    },
+    /// A plan of ours would write where no plan may.
+    #[error("{} names paths outside the checkout or in a git folder; it was not followed", .0.display())]
+    UnsafePlan(PathBuf),
     /// A branch that somebody works on is not removed.
     #[error("the branch {0} is checked out; switch to another branch first")]
     CheckedOut(String),

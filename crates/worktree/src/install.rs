@@ -1,15 +1,18 @@
 //! Puts staged files in their places: all of them, or none, also when the process dies in between.
 //!
-//! New files are staged in the git folder of the checkout and renamed into their places; what they
-//! replace is linked aside first. The plan is on disk before the first step and removed after the
-//! last: whoever finds one undoes its steps. Every place is reached through descriptors of its
-//! folders, none of which may be a symbolic link.
+//! New files are staged in a folder of ours and moved into their places; what they replace is linked
+//! or copied aside first. The plan is on disk before the first step and removed after the last:
+//! whoever finds one undoes its steps. Nothing that decides what is written lies in the checkout or
+//! its git folder, where a child may write. Every place is reached through descriptors of its
+//! folders, none of which may be a symbolic link or a git folder.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
@@ -17,17 +20,36 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::At as _;
+use crate::paths::{below, is_safe, parents};
 use crate::record::{remove_folder, sync_parent, write_durably};
+use crate::relocate::{Route, Spot, duplicate, relocate};
 use crate::snapshot::Stamp;
 use crate::{Result, WorktreeError};
 
-const STAGING_FOLDER: &str = "sortie-apply";
+const PLAN_FILE: &str = "plan.json";
+const NEW_FOLDER: &str = "new";
+const OLD_FOLDER: &str = "old";
 const FOLDER_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 /// Who may do what with a new folder, before the person's own mask.
 const FOLDER_MODE: Mode = Mode::from_raw_mode(0o777);
+
+/// A checkout, and the folder of ours for what is being done to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// The top of the checkout.
+    pub(crate) root: PathBuf,
+    /// Where files are staged and the plan is kept.
+    pub(crate) staging: PathBuf,
+}
+
+impl Place {
+    fn plan_file(&self) -> PathBuf {
+        self.staging.join(PLAN_FILE)
+    }
+}
 
 /// What is to be done to one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,25 +90,24 @@ pub(crate) enum Done {
     },
 }
 
-/// Makes an empty folder for new files and gives its place.
-pub(crate) fn stage_folder(git_dir: &Path) -> Result<PathBuf> {
-    let staging = git_dir.join(STAGING_FOLDER);
-    remove_folder(&staging)?;
-    for name in ["old", "new"] {
-        let folder = staging.join(name);
+/// Makes an empty folder for new files and gives its path.
+pub(crate) fn stage_folder(place: &Place) -> Result<PathBuf> {
+    remove_folder(&place.staging)?;
+    for name in [OLD_FOLDER, NEW_FOLDER] {
+        let folder = place.staging.join(name);
         fs::create_dir_all(&folder).at("make", &folder)?;
     }
-    Ok(staging.join("new"))
+    Ok(place.staging.join(NEW_FOLDER))
 }
 
 /// Removes what was staged.
-pub(crate) fn abandon(git_dir: &Path) -> Result<()> {
-    remove_folder(&git_dir.join(STAGING_FOLDER))
+pub(crate) fn abandon(place: &Place) -> Result<()> {
+    remove_folder(&place.staging)
 }
 
 /// Does all steps, or none.
-pub(crate) fn install(root: &Path, git_dir: &Path, plan: &Plan) -> Result<Done> {
-    let installer = Installer::begin(root, git_dir, plan)?;
+pub(crate) fn install(place: &Place, plan: &Plan) -> Result<Done> {
+    let installer = Installer::begin(place, plan, is_far(place)?)?;
     for number in 0..plan.steps.len() {
         match installer.perform(number) {
             Ok(true) => {}
@@ -97,7 +118,7 @@ pub(crate) fn install(root: &Path, git_dir: &Path, plan: &Plan) -> Result<Done> 
             }
             Err(error) => {
                 installer.undo()?;
-                return Err(error).at("change", &below(root, &plan.steps[number].path));
+                return Err(error).at("change", &below(&place.root, &plan.steps[number].path));
             }
         }
     }
@@ -105,27 +126,38 @@ pub(crate) fn install(root: &Path, git_dir: &Path, plan: &Plan) -> Result<Done> 
     Ok(Done::All)
 }
 
-/// Undoes what a process that died had begun.
-pub(crate) fn recover(root: &Path, git_dir: &Path) -> Result<bool> {
-    let staging = git_dir.join(STAGING_FOLDER);
-    let path = staging.join("plan.json");
+/// Undoes what a process that died had begun. Only a plan in our own folder counts.
+pub(crate) fn recover(place: &Place) -> Result<bool> {
+    let path = place.plan_file();
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            remove_folder(&staging)?;
+            abandon(place)?;
             return Ok(false);
         }
         Err(error) => return Err(error).at("read", &path),
     };
-    let written =
-        serde_json::from_slice(&bytes).map_err(|source| WorktreeError::Damaged { path, source })?;
+    let written: Written =
+        serde_json::from_slice(&bytes).map_err(|source| WorktreeError::Damaged {
+            path: path.clone(),
+            source,
+        })?;
+    if !written.is_sound() {
+        return Err(WorktreeError::UnsafePlan(path));
+    }
     Installer {
-        root: open_root(root)?,
-        staging,
+        root: open_root(&place.root)?,
+        place: place.clone(),
         written,
     }
     .undo()?;
     Ok(true)
+}
+
+/// Whether a file of ours has to be copied to get into the checkout.
+fn is_far(place: &Place) -> Result<bool> {
+    let device = |path: &Path| fs::metadata(path).map(|seen| seen.dev()).at("read", path);
+    Ok(device(&place.root)? != device(&place.staging)?)
 }
 
 /// The plan as it is kept, with what is needed to undo it.
@@ -136,48 +168,73 @@ struct Written {
     staged: Vec<Option<Stamp>>,
     /// Folders that are not there yet.
     made: Vec<Vec<u8>>,
+    /// What nobody can guess, for the names of copies beside their places.
+    token: u64,
+    /// Whether the checkout is known to be on another file system than our folder.
+    is_far: bool,
+}
+
+impl Written {
+    /// Whether each step has what it needs, and no path leads elsewhere.
+    fn is_sound(&self) -> bool {
+        let mut paths = self.steps.iter().map(|step| &step.path).chain(&self.made);
+        self.steps.len() == self.staged.len() && paths.all(|path| is_safe(path))
+    }
 }
 
 #[derive(Debug)]
 struct Installer {
     root: OwnedFd,
-    staging: PathBuf,
+    place: Place,
     written: Written,
 }
 
 impl Installer {
     /// Writes down what is going to happen.
-    fn begin(root: &Path, git_dir: &Path, plan: &Plan) -> Result<Self> {
-        let staging = git_dir.join(STAGING_FOLDER);
+    fn begin(place: &Place, plan: &Plan, is_far: bool) -> Result<Self> {
         let mut staged = Vec::with_capacity(plan.steps.len());
         for step in &plan.steps {
-            staged.push(ready(&staging, root, step)?);
+            staged.push(ready(place, step)?);
         }
-        let installer = Self {
-            root: open_root(root)?,
-            written: Written {
-                steps: plan.steps.clone(),
-                staged,
-                made: missing_folders(root, &plan.steps),
-            },
-            staging,
+        let written = Written {
+            steps: plan.steps.clone(),
+            staged,
+            made: missing_folders(&place.root, &plan.steps),
+            token: RandomState::new().build_hasher().finish(),
+            is_far,
         };
-        let path = installer.plan_file();
-        let bytes = serde_json::to_vec(&installer.written);
-        let bytes = bytes.map_err(|source| WorktreeError::Damaged {
+        let path = place.plan_file();
+        if !written.is_sound() {
+            return Err(WorktreeError::UnsafePlan(path));
+        }
+        let bytes = serde_json::to_vec(&written).map_err(|source| WorktreeError::Damaged {
             path: path.clone(),
             source,
         })?;
+        let root = open_root(&place.root)?;
         write_durably(&path, &bytes)?;
-        Ok(installer)
-    }
-
-    fn plan_file(&self) -> PathBuf {
-        self.staging.join("plan.json")
+        Ok(Self {
+            root,
+            place: place.clone(),
+            written,
+        })
     }
 
     fn aside(&self, number: usize) -> PathBuf {
-        self.staging.join("old").join(number.to_string())
+        self.place.staging.join(OLD_FOLDER).join(number.to_string())
+    }
+
+    /// The name of a copy beside its place while it is not whole.
+    fn passing(&self, number: usize) -> OsString {
+        format!(".sortie-{:016x}-{number}", self.written.token).into()
+    }
+
+    fn relocate(&self, number: usize, from: &Path, to: Spot<'_>) -> io::Result<()> {
+        let route = Route {
+            is_far: self.written.is_far,
+            passing: &self.passing(number),
+        };
+        relocate(Spot::of(from), to, route)
     }
 
     /// Does one step; `false` if somebody changed the path since it was looked at.
@@ -190,29 +247,41 @@ impl Installer {
             Err(errno) => return Err(errno.into()),
         };
         clear_folder(&folder, name)?;
-        if stamp_at(&folder, name)? != step.stamp {
+        let spot = Spot {
+            folder: folder.as_fd(),
+            name,
+        };
+        if stamp_at(spot)? != step.stamp {
             return Ok(false);
         }
-        if step.stamp.is_some() {
-            self.put_aside(&folder, name, number)?;
+        if step.stamp.is_some() && !self.put_aside(spot, number)? {
+            return Ok(false);
         }
         match step.kind {
-            Kind::Remove => remove(&folder, name)?,
+            Kind::Remove => spot.remove()?,
             Kind::Add | Kind::Replace | Kind::ReplaceWithMode => {
-                let staged = below(&self.staging.join("new"), &step.path);
-                rustix::fs::renameat(CWD, &staged, &folder, name)?;
+                let staged = below(&self.place.staging.join(NEW_FOLDER), &step.path);
+                self.relocate(number, &staged, spot)?;
             }
         }
         Ok(true)
     }
 
-    /// Keeps what is there: a second name for it, or if that cannot be, the file itself.
-    fn put_aside(&self, folder: &OwnedFd, name: &OsStr, number: usize) -> io::Result<()> {
+    /// Keeps what is there: a second name for it, or if that cannot be, the file itself or a copy.
+    /// `false` if it changed while it was copied.
+    fn put_aside(&self, spot: Spot<'_>, number: usize) -> io::Result<bool> {
         let aside = self.aside(number);
-        match rustix::fs::linkat(folder, name, CWD, &aside, AtFlags::empty()) {
-            Ok(()) => Ok(()),
-            Err(_) => Ok(rustix::fs::renameat(folder, name, CWD, &aside)?),
+        if !self.written.is_far {
+            let (folder, name) = (spot.folder, spot.name);
+            let linked = rustix::fs::linkat(folder, name, CWD, &aside, AtFlags::empty());
+            let kept = linked.or_else(|_| rustix::fs::renameat(folder, name, CWD, &aside));
+            match kept {
+                Err(Errno::XDEV) => {}
+                kept => return Ok(kept.map(|()| true)?),
+            }
         }
+        duplicate(spot, Spot::of(&aside))?;
+        Ok(stamp_at(spot)? == self.written.steps[number].stamp)
     }
 
     /// Makes everything as it was, from the last step to the first.
@@ -238,15 +307,22 @@ impl Installer {
             Err(Errno::NOTDIR | Errno::LOOP | Errno::NOENT) => return Ok(()),
             Err(errno) => return Err(errno.into()),
         };
-        let now = stamp_at(&folder, name)?;
-        let is_ours = now.is_some() && now == self.written.staged[number];
+        let spot = Spot {
+            folder: folder.as_fd(),
+            name,
+        };
+        spot.beside(&self.passing(number)).remove()?;
+        let (now, staged) = (stamp_at(spot)?, self.written.staged[number]);
+        let is_ours = now
+            .zip(staged)
+            .is_some_and(|(now, staged)| now.is_like(&staged));
         if step.stamp.is_some() {
             // What somebody wrote since is not overwritten.
             if now.is_none() || is_ours {
-                rustix::fs::renameat(CWD, self.aside(number), &folder, name)?;
+                self.relocate(number, &self.aside(number), spot)?;
             }
         } else if is_ours {
-            remove(&folder, name)?;
+            spot.remove()?;
             self.remove_made(&step.path)?;
         }
         Ok(())
@@ -278,7 +354,7 @@ impl Installer {
     /// Says that all steps are done, and tidies up after them.
     fn finish(self) -> Result<()> {
         #[cfg(target_os = "linux")]
-        rustix::fs::syncfs(&self.root).at("write", &self.staging)?;
+        rustix::fs::syncfs(&self.root).at("write", &self.place.root)?;
         for step in &self.written.steps {
             if step.kind == Kind::Remove {
                 self.remove_emptied(&step.path);
@@ -297,18 +373,22 @@ impl Installer {
     }
 
     fn close(&self) -> Result<()> {
-        let plan = self.plan_file();
+        let plan = self.place.plan_file();
         fs::remove_file(&plan).at("remove", &plan)?;
         sync_parent(&plan)?;
-        remove_folder(&self.staging)
+        abandon(&self.place)
     }
 
-    /// The folder of a path, and the path's last name. No part of it may be a symbolic link.
+    /// The folder of a path, and the path's last name. No part of it may be a symbolic link, lead
+    /// upwards or be a git folder.
     fn folder_of<'a>(
         &self,
         path: &'a [u8],
         is_made: bool,
     ) -> std::result::Result<(OwnedFd, &'a OsStr), Errno> {
+        if !is_safe(path) {
+            return Err(Errno::PERM);
+        }
         let mut folder = rustix::io::dup(&self.root)?;
         let mut parts = path.split(|byte| *byte == b'/').peekable();
         while let Some(part) = parts.next() {
@@ -329,13 +409,13 @@ impl Installer {
 }
 
 /// Gives a staged file the permissions of the one it replaces, and takes its stamp.
-fn ready(staging: &Path, root: &Path, step: &Step) -> Result<Option<Stamp>> {
+fn ready(place: &Place, step: &Step) -> Result<Option<Stamp>> {
     if step.kind == Kind::Remove {
         return Ok(None);
     }
-    let staged = below(&staging.join("new"), &step.path);
+    let staged = below(&place.staging.join(NEW_FOLDER), &step.path);
     if step.kind == Kind::Replace
-        && let Ok(old) = fs::symlink_metadata(below(root, &step.path))
+        && let Ok(old) = fs::symlink_metadata(below(&place.root, &step.path))
         && old.is_file()
     {
         fs::set_permissions(&staged, old.permissions()).at("change", &staged)?;
@@ -377,41 +457,21 @@ fn clear_folder(parent: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-fn stamp_at(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<Stamp>> {
-    match rustix::fs::statat(folder.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW) {
+fn stamp_at(spot: Spot<'_>) -> io::Result<Option<Stamp>> {
+    match spot.look() {
         Ok(stat) => Ok(Some(Stamp::of_stat(&stat))),
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
 }
 
-fn remove(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
-    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
-        // It was put aside by moving it.
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
+/// Opens the top of a checkout, unless the way to it leads over a link by now.
 fn open_root(root: &Path) -> Result<OwnedFd> {
+    let real = fs::canonicalize(root).at("find", root)?;
+    if real != root {
+        return Err(Errno::LOOP).at("open", root);
+    }
     rustix::fs::open(root, FOLDER_FLAGS, Mode::empty()).at("open", root)
-}
-
-/// The folders on the way to a path, the deepest first.
-fn parents(path: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ends = path.iter().enumerate().rev();
-    ends.filter(|(_, byte)| **byte == b'/')
-        .map(|(at, _)| &path[..at])
-}
-
-/// A path of git's, below a folder.
-pub(crate) fn below(root: &Path, path: &[u8]) -> PathBuf {
-    root.join(OsStr::from_bytes(path))
-}
-
-/// A path of git's, and a name in it.
-pub(crate) fn join(path: &[u8], name: &[u8]) -> Vec<u8> {
-    [path, b"/", name].concat()
 }
 
 #[cfg(test)]

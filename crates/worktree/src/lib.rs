@@ -27,6 +27,11 @@
 //! One commit on the branch, whatever the child committed in its own git folder, and never more than
 //! files that are not ignored. [`Worktrees::apply`] merges it into the present files of the main
 //! checkout: all of it or nothing, also when the process dies in between.
+//!
+//! A child that works in the main checkout may write to its git folder. So nothing there is believed:
+//! what is applied is the commit that was reviewed, not what a branch points to by now; what has to
+//! be undone after a crash is known from our own folder alone; and files that tools obey
+//! ([`PROTECTED_NAMES`]) are not changed at all.
 
 mod apply;
 mod collect;
@@ -35,8 +40,10 @@ mod error;
 mod git;
 mod install;
 mod own_git;
+mod paths;
 mod record;
 mod refs;
+mod relocate;
 mod repository;
 mod snapshot;
 mod summary;
@@ -46,6 +53,7 @@ mod worktrees;
 pub use apply::{Applied, How};
 pub use error::WorktreeError;
 pub use git::Git;
+pub use paths::PROTECTED_NAMES;
 pub use record::{Changes, Collected, GitDirs, Worktree};
 pub use snapshot::{LeftOut, SnapshotBounds, Uncommitted, WhyLeftOut};
 pub use summary::{ChangedFile, MAX_DIFF_BYTES, MAX_LISTED_FILES};

@@ -66,6 +66,26 @@ pub(crate) async fn commit_of(
     Ok((answer.code == 0).then_some(text))
 }
 
+/// Checks that a branch is still at the commit that was reviewed.
+pub(crate) async fn check_at(
+    git: &Git,
+    repository: &Repository,
+    branch: &str,
+    expected: &str,
+) -> Result<()> {
+    check_commit(expected)?;
+    let now = commit_of(git, repository, branch).await?;
+    let now = now.ok_or_else(|| WorktreeError::NoBranch(branch.to_owned()))?;
+    if now == expected {
+        return Ok(());
+    }
+    Err(WorktreeError::BranchElsewhere {
+        branch: branch.to_owned(),
+        expected: expected.to_owned(),
+        now,
+    })
+}
+
 /// Moves a branch, or makes it. With `expected`, only from there.
 pub(crate) async fn set(
     git: &Git,

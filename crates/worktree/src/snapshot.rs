@@ -369,6 +369,12 @@ impl Stamp {
         }
     }
 
+    /// Whether another is of the same file, or of a faithful copy of it.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let Self { inode, .. } = *other;
+        Self { inode, ..*self } == *other
+    }
+
     /// The same, of what was looked at through a descriptor.
     pub(crate) fn of_stat(stat: &rustix::fs::Stat) -> Self {
         Self {

@@ -99,12 +99,35 @@ impl Worktrees {
     fn restore_all(&self, swept: &mut Swept) -> Result<()> {
         let folder = self.folder.join(APPLYING_FOLDER);
         for name in names_in(&folder)? {
-            match restore(&folder.join(&name)) {
+            match self.restore(&folder.join(&name)) {
                 Ok(is_restored) => swept.restored += usize::from(is_restored),
                 Err(error) => swept.failures.push((name, error)),
             }
         }
         Ok(())
+    }
+
+    /// Makes a main checkout as it was, if a process died while it changed it.
+    fn restore(&self, path: &Path) -> Result<bool> {
+        let Some(lock) = take(path)? else {
+            return Ok(false);
+        };
+        let bytes = fs::read(path).at("read", path)?;
+        if bytes.is_empty() {
+            return Ok(false);
+        }
+        let applying: Applying =
+            serde_json::from_slice(&bytes).map_err(|source| WorktreeError::Damaged {
+                path: path.to_owned(),
+                source,
+            })?;
+        if path != self.applying_file(&applying.root) || !applying.root.is_dir() {
+            // Not the lock of this checkout; or its disk may come back.
+            return Ok(false);
+        }
+        let is_restored = install::recover(&self.place(&applying.root))?;
+        unlock(&lock, path)?;
+        Ok(is_restored)
     }
 }
 
@@ -120,26 +143,6 @@ impl Swept {
         self.removed.push(run);
         remove_folder(&folder.0)
     }
-}
-
-/// Makes a main checkout as it was, if a process died while it changed it.
-fn restore(path: &Path) -> Result<bool> {
-    let Some(lock) = take(path)? else {
-        return Ok(false);
-    };
-    let bytes = fs::read(path).at("read", path)?;
-    if bytes.is_empty() {
-        return Ok(false);
-    }
-    let applying: Applying =
-        serde_json::from_slice(&bytes).map_err(|source| WorktreeError::Damaged {
-            path: path.to_owned(),
-            source,
-        })?;
-    let is_restored =
-        applying.root.is_dir() && install::recover(&applying.root, &applying.git_dir)?;
-    unlock(&lock, path)?;
-    Ok(is_restored)
 }
 
 /// The names in a folder that can be written down; none if there is no folder.

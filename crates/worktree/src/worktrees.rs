@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::At as _;
 use crate::git::Git;
 use crate::own_git::OwnGit;
+use crate::paths::PROTECTED_NAMES;
 use crate::record::{RunFolder, State, remove_folder};
 use crate::repository::Repository;
 use crate::snapshot::SnapshotBounds;
@@ -26,6 +27,7 @@ pub struct Worktrees {
     pub(crate) folder: PathBuf,
     pub(crate) git: Git,
     pub(crate) bounds: SnapshotBounds,
+    pub(crate) protected: Vec<String>,
 }
 
 impl Worktrees {
@@ -35,7 +37,15 @@ impl Worktrees {
             folder: folder.into(),
             git,
             bounds: SnapshotBounds::default(),
+            protected: PROTECTED_NAMES.iter().map(ToString::to_string).collect(),
         }
+    }
+
+    /// The same with other names that changes must not touch, instead of [`PROTECTED_NAMES`].
+    #[must_use]
+    pub fn with_protected(self, names: &[&str]) -> Self {
+        let protected = names.iter().map(ToString::to_string).collect();
+        Self { protected, ..self }
     }
 
     /// The same with other bounds.
@@ -56,23 +66,24 @@ impl Worktrees {
         }
     }
 
-    /// What a branch changes against its base: the beginning as text, and whether there is more.
+    /// What a commit changes against its base, as long as its branch is there: the beginning as
+    /// text, and whether there is more.
     pub async fn diff(
         &self,
         repository: &Path,
         branch: &str,
         base: &str,
+        commit: &str,
     ) -> Result<(String, bool)> {
         refs::check_commit(base)?;
         let repository = Repository::find(&self.git, repository).await?;
-        let commit = refs::commit_of(&self.git, &repository, branch).await?;
-        let commit = commit.ok_or_else(|| WorktreeError::NoBranch(branch.to_owned()))?;
+        refs::check_at(&self.git, &repository, branch, commit).await?;
         let scratch = self.scratch(&repository)?;
         let between = Between {
             git: &self.git,
             own: &scratch.own,
             base,
-            commit: &commit,
+            commit,
         };
         between.text().await
     }
@@ -90,6 +101,19 @@ impl Worktrees {
     pub(crate) fn run_folder(&self, run: &str) -> Result<RunFolder> {
         refs::check_run_id(run)?;
         Ok(RunFolder(self.folder.join(run)))
+    }
+
+    /// Checks that our folder is not part of a repository, and gives its real path.
+    pub(crate) fn check_outside(&self, repository: &Repository) -> Result<PathBuf> {
+        fs::create_dir_all(&self.folder).at("make", &self.folder)?;
+        let home = fs::canonicalize(&self.folder).at("find", &self.folder)?;
+        if home.starts_with(&repository.root) {
+            return Err(WorktreeError::FolderInside {
+                folder: home,
+                root: repository.root.clone(),
+            });
+        }
+        Ok(home)
     }
 
     /// A git folder for the length of one call.

@@ -25,6 +25,7 @@ fn approval() -> RequestKind {
         layer: Layer::Mode,
         rule: None,
         reason: "it runs programs".to_owned(),
+        folder: "/ws".into(),
         lasting: Vec::new(),
     }))
 }

@@ -52,6 +52,7 @@ pub(crate) fn spec() -> RunSpec {
         report_to: Vec::new(),
         policy: Policy::default(),
         policy_hash: String::new(),
+        operator: String::new(),
         skills: Vec::new(),
         confinement: Confinement::default(),
         isolation: Isolation::None,

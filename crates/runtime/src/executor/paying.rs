@@ -1,5 +1,7 @@
 //! What a run may spend: set aside before it is spent, and the end of the run where it is not there.
 
+use std::time::Duration;
+
 use sortie_agent::OpenCall;
 use sortie_core::{
     Amount, Balance, BudgetKind, Event, Fault, ModelError, ModelRequest, NotificationKind, Reserve,
@@ -10,6 +12,11 @@ use sortie_text::t;
 use super::Executor;
 use crate::budget::{self, Unaffordable};
 use crate::pen::PenError;
+
+/// How often is looked whether others have given something back.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+/// How long that is waited for. Whoever waits holds a slot that others may need.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl Executor {
     /// Sets aside what a question can cost at most, where an account limits it; `None` if the
@@ -37,7 +44,10 @@ impl Executor {
             match budget::provide(request, state.counted(&request.model), terms, &balances) {
                 Ok(provision) => provision,
                 Err(Unaffordable::Short(balance)) => {
-                    self.spent_up(balance).await?;
+                    let refunded = budget::without_reserved(&balances);
+                    let counted = self.pen.state().counted(&request.model);
+                    let is_held = budget::provide(request, counted, terms, &refunded).is_ok();
+                    self.wait_or_end(balance, is_held).await?;
                     return Ok(None);
                 }
                 Err(Unaffordable::Unpriced) => {
@@ -58,13 +68,29 @@ impl Executor {
             amount: provision.amount,
         };
         match self.shared.store.reserve(reserve).await? {
-            Reserved::Granted { .. } => Ok(Some(Some(provision.amount))),
+            Reserved::Granted { .. } => {
+                self.waited_for_refund = Duration::ZERO;
+                Ok(Some(Some(provision.amount)))
+            }
             // Somebody else of the tree was faster.
             Reserved::Short { balance } => {
-                self.spent_up(balance).await?;
+                self.wait_or_end(balance, balance.reserved > 0).await?;
                 Ok(None)
             }
         }
+    }
+
+    /// What is only set aside by others may come back: it is waited for, for a while.
+    async fn wait_or_end(&mut self, balance: Balance, is_held: bool) -> Result<(), PenError> {
+        if !is_held || self.waited_for_refund >= LONGEST_WAIT {
+            return self.spent_up(balance).await;
+        }
+        self.waited_for_refund += BETWEEN_LOOKS;
+        // Interrupted or not, the machine is asked again.
+        self.interruptions(Duration::ZERO)
+            .race(tokio::time::sleep(BETWEEN_LOOKS))
+            .await;
+        Ok(())
     }
 
     async fn spent_up(&mut self, balance: Balance) -> Result<(), PenError> {

@@ -78,7 +78,7 @@ async fn a_person_is_asked_with_the_name_of_the_agent_and_the_exact_call() {
     let shown: Vec<String> = asked.iter().map(approval).collect();
     insta::assert_snapshot!(shown.join("\n"), @r#"
     main [main] write_file {"content":"x","path":"a.txt"} because mode: a person is asked about it in default mode; or always write_file(a.txt) or write_file
-    main [main] exec {"command":"echo hello > b.txt"} because mode: a person is asked about it in default mode; or always exec
+    main [main] exec {"command":"echo hello > b.txt"} because mode: a person is asked about it in default mode; or always
     "#);
     let record = stage.record(run).await;
     assert_eq!(record.summary.waiting_on, Some(WaitingOn::Approval));
@@ -172,7 +172,7 @@ async fn a_lasting_yes_counts_for_the_whole_session_and_only_for_what_it_names()
     stage.end_of(run).await;
     let grants = stage
         .runtime()
-        .grants(&sortie_core::SessionKey::cli())
+        .grants(&sortie_core::SessionKey::cli().in_folder(stage.workspace()))
         .await;
     let rules: Vec<String> = grants
         .expect("grants")

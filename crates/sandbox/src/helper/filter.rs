@@ -98,6 +98,36 @@ const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
 /// Not in libc.
 const TIOCLINUX: u64 = 0x541c;
 
+/// Bits of a mode with which a program runs as its owner or its group.
+const PRIVILEGED: [u32; 2] = [libc::S_ISUID, libc::S_ISGID];
+/// Not in libc for every processor; the number is the same on all.
+const SYS_FCHMODAT2: i64 = 452;
+/// Calls that give a file a mode, and which argument it is.
+const MODES: &[(i64, u8)] = &[
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (SYS_FCHMODAT2, 2),
+    (libc::SYS_mkdirat, 2),
+    (libc::SYS_mknodat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+];
+/// Calls that give a file a mode if their flags say that they make one: where the flags are, and the
+/// mode.
+const OPENING: &[(i64, u8, u8)] = &[
+    (libc::SYS_openat, 2, 3),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+];
+/// Flags that make a file; of the second only the bit that is its own.
+const MAKING: [i32; 2] = [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY];
+
 /// The bits of a socket's type beside its flags.
 const TYPE_BITS: u64 = 0xf;
 /// Numbers from here on are those of the other calling convention of the same processor, under
@@ -120,8 +150,9 @@ pub(super) fn install(network: &OsStr) -> io::Result<()> {
         _ => return Err(io::Error::other("there is no such network")),
     }
     apply(&compile(refused, libc::EPERM, arch)?)?;
-    // Its flags lie in memory, where no filter can look. Libraries then use the older call.
-    let unreadable = Rules::from([(libc::SYS_clone3, Vec::new())]);
+    // Their flags lie in memory, where no filter can look. Libraries then use the older calls.
+    let unreadable = [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new()));
+    let unreadable = Rules::from(unreadable);
     apply(&compile(unreadable, libc::ENOSYS, arch)?)?;
     if arch == TargetArch::x86_64 {
         apply(&other_convention())?;
@@ -154,7 +185,28 @@ fn common() -> io::Result<Rules> {
         )])?,
     ];
     rules.insert(libc::SYS_socketpair, pairs);
+    privileged_files(&mut rules)?;
     Ok(rules)
+}
+
+/// Refuses to make files that run as their owner: outside, where there are privileges to get, they
+/// would be a door that stays.
+fn privileged_files(rules: &mut Rules) -> io::Result<()> {
+    let has = |index, bits| (index, SeccompCmpOp::MaskedEq(bits), bits);
+    for (call, mode) in MODES {
+        let cases = PRIVILEGED.map(|bit| rule(&[has(*mode, u64::from(bit))]));
+        rules.insert(*call, cases.into_iter().collect::<io::Result<_>>()?);
+    }
+    for (call, flags, mode) in OPENING {
+        let mut cases = Vec::new();
+        for bit in PRIVILEGED.map(u64::from) {
+            for making in MAKING.map(number) {
+                cases.push(rule(&[has(*flags, making), has(*mode, bit)])?);
+            }
+        }
+        rules.insert(*call, cases);
+    }
+    Ok(())
 }
 
 /// Leaves only these families.

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, LandlockStatus,
-    NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr as _, RulesetCreated,
-    RulesetCreatedAttr as _, RulesetStatus, Scope, make_bitflags,
+    NetPort, PathBeneath, Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _,
+    RulesetStatus, Scope, make_bitflags,
 };
+use rustix::fs::FileType;
 
 use super::Gathered;
 
@@ -84,16 +85,19 @@ fn allow(
     at: &Path,
     rights: BitFlags<AccessFs>,
 ) -> io::Result<RulesetCreated> {
-    let Ok(facts) = std::fs::metadata(at) else {
+    // Reached without links: one on the way was put there after the rights were decided.
+    let held = crate::held::walk(at).and_then(|place| {
+        let kind = FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
+        Ok((place, kind))
+    });
+    let (place, rights) = match held {
+        // The right to where a link leads is another one.
+        Ok((_, FileType::Symlink)) => return Ok(rules),
+        Ok((place, FileType::Directory)) => (place, rights),
+        Ok((place, _)) => (place, rights & AccessFs::from_file(NEWEST)),
         // What is not there needs no rights.
-        return Ok(rules);
+        Err(_) => return Ok(rules),
     };
-    let rights = if facts.is_dir() {
-        rights
-    } else {
-        rights & AccessFs::from_file(NEWEST)
-    };
-    let place = PathFd::new(at).map_err(io::Error::other)?;
     rules
         .add_rule(PathBeneath::new(place, rights))
         .map_err(io::Error::other)

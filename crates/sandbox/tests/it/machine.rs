@@ -64,6 +64,36 @@ fn new_namespaces_mounts_and_traces_are_refused() {
     }
 }
 
+/// The bit would outlive the command, and mean something to who runs the file outside.
+#[test]
+fn no_file_runs_as_its_owner() {
+    let world = World::new();
+    let all = backends();
+    for script in [
+        "chmod u+s file.txt && chmod u-s file.txt",
+        "chmod 2755 file.txt && chmod 755 file.txt",
+        "mkdir -m 2755 sg && chmod 755 sg && rmdir sg",
+        "install -m 4755 /bin/true su && rm su",
+        "perl -e 'use Fcntl; sysopen(F, \"su\", O_CREAT|O_WRONLY, 04755) or exit 1' && rm su",
+        "perl -e 'open F, \">\", \"su\"; chmod(06755, *F) or exit 1' && rm su",
+        // The newest call for it; a kernel that lacks it has nothing to refuse.
+        "perl -e '$f = \"file.txt\"; $r = syscall(452, -100, $f, 04755, 0); exit($r != 0 && $! != 38)' && chmod 755 file.txt",
+        // The file that has no name yet gets a mode too.
+        "perl -e '$f = \".\"; syscall(257, -100, $f, 020200002, 04755) >= 0 or exit 1'",
+    ] {
+        if script.contains("257") && cfg!(not(target_arch = "x86_64")) {
+            continue;
+        }
+        refused(&world, &all, script);
+    }
+    let usual = "chmod 755 file.txt && chmod +t . && chmod -t . && mkdir -m 1777 t && rmdir t && \
+        install -m 755 /bin/true own && ./own && rm own && umask 022 && touch new && rm new";
+    for backend in with_namespaces() {
+        let answer = world.run(backend, &world.policy(), usual);
+        assert_eq!(answer.code, Some(0), "{backend:?} {answer:?}");
+    }
+}
+
 #[test]
 fn other_processes_are_not_there() {
     let world = World::new();

@@ -9,6 +9,7 @@
 )]
 
 mod support;
+mod swaps;
 
 mod crowd;
 mod endings;

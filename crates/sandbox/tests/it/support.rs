@@ -130,6 +130,14 @@ impl World {
     }
 
     pub(crate) fn sandbox_at_home(&self, backend: Backend, home: &Path) -> Sandbox {
+        self.sandbox_of(backend, home, Path::new(HELPER))
+    }
+
+    pub(crate) fn sandbox_with(&self, backend: Backend, helper: &Path) -> Sandbox {
+        self.sandbox_of(backend, &self.home, helper)
+    }
+
+    fn sandbox_of(&self, backend: Backend, home: &Path, helper: &Path) -> Sandbox {
         let places = Places {
             home: Some(home.to_owned()),
             own: vec![self.home.join(".local/state/sortie")],
@@ -139,7 +147,7 @@ impl World {
             Mode::Only(backend),
             OFFER.clone(),
             places,
-            PathBuf::from(HELPER),
+            helper.to_owned(),
         )
     }
 

@@ -35,7 +35,7 @@ fn a_linked_worktree_commits_and_keeps_the_hooks_of_its_repository() {
         policy.workspace = linked.clone();
         let folders = linked_worktree(&linked).unwrap();
         assert_eq!(folders.common_folder, repository);
-        policy.extra_write = vec![folders.common_folder];
+        policy.extra_write = vec![folders.git_folder, folders.common_folder];
         let run = |script: &str| {
             let mut command = world.shell(script);
             command.cwd = linked.clone();
@@ -54,6 +54,10 @@ fn a_linked_worktree_commits_and_keeps_the_hooks_of_its_repository() {
             "rm .git".to_owned(),
             format!("echo evil > '{at}/worktrees/linked/commondir'"),
             format!("mv '{at}/worktrees' '{at}/w'"),
+            format!("mv '{at}/worktrees/linked' '{at}/worktrees/other'"),
+            format!("mkdir '{at}/worktrees/evil'"),
+            format!("mkdir -p '{at}/modules/evil'"),
+            format!("mkdir -p '{at}/worktrees/linked/modules/evil'"),
             "cat ../code/*/file.txt".to_owned(),
         ] {
             let (code, text) = run(&script);

@@ -299,8 +299,17 @@ pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
             reply.at.0
         ],
     )?;
-    remember_grant(connection, &stored.session, &reply.reply, reply.at)?;
+    let scope = grant_scope(&stored);
+    remember_grant(connection, &scope, &reply.reply, reply.at)?;
     Ok(Replied::Noted { run: stored.run })
+}
+
+/// What a lasting yes to a request counts for: the session, in the folder that it was asked for.
+fn grant_scope(stored: &Stored) -> SessionKey {
+    match &stored.request.kind {
+        RequestKind::Approval(approval) => stored.session.in_folder(&approval.folder),
+        RequestKind::Question(_) => stored.session.clone(),
+    }
 }
 
 fn remember_grant(

@@ -55,7 +55,14 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
     );
     assert_eq!(store.settle_requests(at(301)).await.unwrap(), []);
     assert_eq!(state(&store, 1).await, "running slot not_required");
-    assert_eq!(store.grants(&SessionKey::cli()).await.unwrap().len(), 1);
+    assert_eq!(
+        store
+            .grants(&SessionKey::cli().in_folder(Path::new("/ws")))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     assert_eq!(
         leave(home.path(), 1, refused(), 302).unwrap(),
         Replied::TooLate { earlier }

@@ -25,6 +25,7 @@ pub(crate) fn approval(number: u32, expires: i64) -> Event {
             layer: Layer::Mode,
             rule: None,
             reason: "it changes something".to_owned(),
+            folder: "/ws".into(),
             lasting: vec!["shell(make)".to_owned()],
         })),
     )
@@ -260,7 +261,7 @@ pub(crate) async fn a_lasting_yes_becomes_a_grant_of_the_roots_session(store: &d
     running(store, 1, spec(1)).await;
     waiting(store, 2, asker, approval(2, 5_000)).await;
     say(store, 2, approved(Some("shell(make)")), 200).await;
-    let session = SessionKey::cli();
+    let session = SessionKey::cli().in_folder(std::path::Path::new("/ws"));
     let grant = SessionGrant {
         session: session.clone(),
         rule: "shell(make)".to_owned(),

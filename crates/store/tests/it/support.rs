@@ -64,6 +64,7 @@ pub(crate) fn spec(number: u32) -> RunSpec {
         report_to: Vec::new(),
         policy: Policy::default(),
         policy_hash: String::new(),
+        operator: String::new(),
         skills: Vec::new(),
         confinement: Confinement::default(),
         isolation: Isolation::None,

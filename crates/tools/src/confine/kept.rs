@@ -149,3 +149,6 @@ fn reversed(path: &Path) -> Vec<OsString> {
     let named = parts.filter(|part| *part != Component::CurDir);
     named.map(|part| part.as_os_str().to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests;

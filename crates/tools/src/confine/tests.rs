@@ -461,8 +461,9 @@ fn policy_is_asked_about_where_things_really_are() {
         &|workspace| write(workspace, "a/to_c/new", "").unwrap(),
         &["b/c/new"],
     );
-    let deep = |workspace: &Workspace| write(workspace, "a/to_c/p/q/../new", "").unwrap();
-    check(&deep, &["b/c/p/new", "b/c/p/new"]);
+    let deep = |workspace: &Workspace| write(workspace, "a/to_c/p/q/new", "").unwrap();
+    // Once before each folder, and once when the file's folder is held.
+    check(&deep, &["b/c/p/q/new"; 3]);
 }
 
 #[test]
@@ -474,6 +475,34 @@ fn an_object_that_lost_its_name_is_not_used() {
     std::fs::remove_file(folder.path().join("f")).unwrap();
     let real = workspace.real(open.file.as_fd(), Path::new("f"));
     assert!(real.is_err(), "{real:?}");
+}
+
+#[test]
+fn no_folder_is_made_only_to_leave_it_again() {
+    let check = |path: &str| {
+        let folder = Folder::with(&[("src/f", "")]);
+        for workspace in resolvers(&folder) {
+            let found = workspace.find_place(Path::new(path));
+            assert!(found.is_err(), "{path} was planned: {found:?}");
+            let failure = write(&workspace, path, "").unwrap_err().to_string();
+            assert_eq!(
+                failure,
+                format!(
+                    "{path} goes through a folder that does not exist and has `..` in it. Give the path without `..`."
+                )
+            );
+        }
+        let left = std::fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "{path} left something behind");
+    };
+    check("new/../src/a");
+    check("new/deep/../../a");
+    check(".sortie/../a");
+    check("sortie.toml/../src/a");
+    check("src/../new/a");
+    let folder = Folder::with(&[("src/f", "")]);
+    write(&folder.workspace(), "src/../a", "").unwrap();
+    write(&folder.workspace(), "new/..a/b", "").unwrap();
 }
 
 #[test]

@@ -133,8 +133,7 @@ async fn a_dropped_call_leaves_no_process() {
     }
     nobody_has(&seconds).await;
     std::fs::remove_file(scene.workspace.join("ready")).unwrap();
-    let left = std::fs::read_dir(&scene.workspace).unwrap().count();
-    assert_eq!(left, 0, "nothing is left in the workspace");
+    scene.is_left_empty().await;
 }
 
 /// What a crash left is found from outside by its effect, and ends as a whole.

@@ -72,7 +72,6 @@ impl Scene {
         }
     }
 
-    /// A place beside the workspace.
     /// Waits until nothing is left in the workspace: tidying goes on for a moment after the answer.
     pub(crate) async fn is_left_empty(&self) {
         let look = async {
@@ -87,6 +86,7 @@ impl Scene {
         }
     }
 
+    /// A place beside the workspace.
     pub(crate) fn outside(&self) -> PathBuf {
         std::fs::canonicalize(self.folder.path()).unwrap()
     }

@@ -145,9 +145,8 @@ async fn check(case: &Case) {
     (case.person)(&scene);
     let before = scene.state();
 
-    let (branch, base) = (&changes.branch, &changes.base);
-    let asking = scene.worktrees.apply(&scene.root, branch, base, How::Check);
-    let asked = asking.await.expect("an answer");
+    let asked = scene.try_apply(&changes, How::Check).await;
+    let asked = asked.expect("an answer");
     assert_eq!(shown(&asked), case.expected, "{name}");
     assert_eq!(scene.state(), before, "{name}: asking changes nothing");
 
@@ -230,10 +229,6 @@ async fn a_discarded_branch_is_gone_and_others_stay() {
     let again = scene.worktrees.discard(&scene.root, &changes.branch).await;
     assert!(!again.expect("nothing to do"));
     assert_eq!(scene.branches(), "main\nsorties\n");
-    let (branch, base) = (&changes.branch, &changes.base);
-    let gone = scene
-        .worktrees
-        .apply(&scene.root, branch, base, How::Write)
-        .await;
+    let gone = scene.try_apply(&changes, How::Write).await;
     assert!(matches!(gone, Err(WorktreeError::NoBranch(_))), "{gone:?}");
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use futures::future::join_all;
 use sortie_worktree::{Collected, WorktreeError};
 
-use crate::support::{BRANCH, RUN, Scene, files, run_git, write};
+use crate::support::{BRANCH, RUN, Scene, checkout_key, files, plant_plan, run_git, write};
 
 fn run_folder(scene: &Scene) -> PathBuf {
     scene.root.with_file_name("worktrees").join(RUN)
@@ -179,16 +179,16 @@ async fn eight_at_once_do_not_meet() {
 #[tokio::test]
 async fn a_sweep_undoes_an_apply_that_nobody_ended() {
     let scene = Scene::new();
-    let git_dir = scene.root.join(".git");
-    write(&git_dir, "sortie-apply/new/text", "staged\n");
-    let plan = r#"{"steps": [], "staged": [], "made": []}"#;
-    write(&git_dir, "sortie-apply/plan.json", plan);
-    let applying = format!("{{\"root\": {:?}, \"git_dir\": {git_dir:?}}}", scene.root);
     let home = scene.root.with_file_name("worktrees");
-    write(&home, ".applying/one", &applying);
+    let key = checkout_key(&scene.root);
+    let staging = home.join(".staging").join(&key);
+    plant_plan(&staging, "restored");
+    let applying = format!("{{\"root\": {:?}}}", scene.root);
+    write(&home, &format!(".applying/{key}"), &applying);
     let swept = scene.worktrees.sweep(&HashSet::new()).await.expect("swept");
     assert_eq!(swept.restored, 1, "{:?}", swept.failures);
-    assert!(!git_dir.join("sortie-apply").exists());
+    assert!(scene.root.join("restored").exists());
+    assert!(!staging.exists());
     let again = scene.worktrees.sweep(&HashSet::new()).await.expect("swept");
     assert_eq!(again.restored, 0);
 }

@@ -160,12 +160,12 @@ async fn whole_way(scene: &Scene) {
     write(&worktree.root, "both", &both("2", "child"));
     let changes = scene.collect(&worktree).await;
     scene.write("both", &both("person", "18"));
-    let (branch, base) = (&changes.branch, &changes.base);
-    let diff = scene.worktrees.diff(&scene.root, branch, base);
+    let (branch, base, commit) = (&changes.branch, &changes.base, &changes.commit);
+    let diff = scene.worktrees.diff(&scene.root, branch, base, commit);
     diff.await.expect("a diff");
     for how in [How::Check, How::Write] {
-        let applying = scene.worktrees.apply(&scene.root, branch, base, how);
-        applying.await.expect("an answer");
+        let applied = scene.try_apply(&changes, how).await;
+        applied.expect("an answer");
     }
     let text = fs::read_to_string(scene.root.join("text")).expect("read");
     assert_eq!(text, "changed by the child\n");

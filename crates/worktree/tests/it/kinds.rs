@@ -185,7 +185,7 @@ async fn what_changed_is_counted_and_shown() {
     assert!(patch.contains("rename to moved"), "{patch}");
     let asked = scene
         .worktrees
-        .diff(&scene.root, &changes.branch, &changes.base);
+        .diff(&scene.root, &changes.branch, &changes.base, &changes.commit);
     assert_eq!(asked.await.expect("a diff"), (changes.diff, false));
 }
 

@@ -4,5 +4,6 @@ mod apply;
 mod crash;
 mod hostile;
 mod kinds;
+mod planted;
 mod repositories;
 mod support;

@@ -91,9 +91,19 @@ impl Scene {
     }
 
     pub(crate) async fn apply(&self, changes: &Changes) -> Applied {
-        let (branch, base) = (&changes.branch, &changes.base);
-        let applying = self.worktrees.apply(&self.root, branch, base, How::Write);
-        applying.await.expect("an answer")
+        self.try_apply(changes, How::Write)
+            .await
+            .expect("an answer")
+    }
+
+    pub(crate) async fn try_apply(
+        &self,
+        changes: &Changes,
+        how: How,
+    ) -> sortie_worktree::Result<Applied> {
+        let (branch, base, commit) = (&changes.branch, &changes.base, &changes.commit);
+        let applying = self.worktrees.apply(&self.root, branch, base, commit, how);
+        applying.await
     }
 
     /// Everything in the main checkout: each file by its hash, the index and HEAD included, but not
@@ -111,6 +121,23 @@ impl Scene {
     pub(crate) fn branches(&self) -> String {
         run_git(&self.root, &["for-each-ref", "--format=%(refname:short)"])
     }
+}
+
+/// The name that a checkout is known by in our folder.
+pub(crate) fn checkout_key(root: &Path) -> String {
+    hash(root.as_os_str().as_encoded_bytes())
+}
+
+/// A plan of an apply that died, which puts a file at a path when it is undone.
+pub(crate) fn plant_plan(staging: &Path, path: &str) {
+    let plan = format!(
+        r#"{{"steps": [{{"path": {:?}, "kind": "Remove", "stamp":
+            {{"inode": 0, "size": 0, "mode": 0, "modified": [0, 0]}}}}],
+            "staged": [null], "made": [], "token": 0, "is_far": false}}"#,
+        path.as_bytes()
+    );
+    write(staging, "old/0", "planted\n");
+    write(staging, "plan.json", &plan);
 }
 
 pub(crate) fn write(root: &Path, path: &str, text: &str) {

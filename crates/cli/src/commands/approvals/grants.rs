@@ -18,7 +18,7 @@ use crate::wiring;
 /// Lists what was allowed for a whole session
 #[derive(Debug, Args)]
 pub(super) struct Grants {
-    /// The session, written channel:chat_id [default: cli:direct]
+    /// The session, written channel:chat_id [default: cli:direct]; what was allowed in this folder counts
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
     /// Prints JSON
@@ -31,7 +31,7 @@ pub(super) struct Grants {
 pub(super) struct Revoke {
     /// The rule, as `grants` shows it [default: all of the session]
     rule: Option<String>,
-    /// The session, written channel:chat_id [default: cli:direct]
+    /// The session, written channel:chat_id [default: cli:direct]; what was allowed in this folder counts
     #[arg(long, value_name = "SESSION")]
     session: Option<SessionKey>,
     /// Prints JSON
@@ -42,6 +42,7 @@ pub(super) struct Revoke {
 impl Grants {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let session = self.session.unwrap_or_else(SessionKey::cli);
+        let session = session.in_folder(&settings.workspace(None)?);
         let grants = wiring::read_store(settings)?.grants(&session).await?;
         if self.json {
             let all: Vec<_> = grants
@@ -82,6 +83,7 @@ fn listed(settings: &Settings, grants: &[SessionGrant]) -> String {
 impl Revoke {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let session = self.session.unwrap_or_else(SessionKey::cli);
+        let session = session.in_folder(&settings.workspace(None)?);
         let store = wiring::open_store(settings, &ProcessClock::start())?;
         let count = store.revoke(&session, self.rule.as_deref()).await?;
         if self.json {

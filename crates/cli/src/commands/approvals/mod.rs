@@ -82,11 +82,9 @@ pub(super) fn request_json(request: &OpenRequest) -> Result<serde_json::Value, P
 /// What a request is about, on one line and with nothing hidden.
 pub(super) fn what(request: &OpenRequest) -> String {
     match &request.request.kind {
-        RequestKind::Approval(approval) => format!(
-            "{}: {}",
-            escaped(&approval.tool),
-            shown(&subject(&approval.arguments))
-        ),
+        RequestKind::Approval(approval) => {
+            format!("{}: {}", escaped(&approval.tool), shown(&subject(approval)))
+        }
         RequestKind::Question(question) => shown(&question.text),
     }
 }

@@ -100,7 +100,6 @@ fn what_a_rule_allows_is_what_is_written() {
 
 /// No folder is made on the way to a file that lies elsewhere.
 #[test]
-#[ignore = "finding: write_file makes the folders of `a/../b`, where no rule allows it and where it is protected"]
 fn no_folder_is_made_where_nothing_may_be() {
     let world = World::new();
     let write = |path: &str| call("write_file", json!({ "path": path, "content": "x" }));

@@ -306,7 +306,6 @@ fn a_home_folder_as_workspace_keeps_its_secrets_from_the_shell() {
 }
 
 #[test]
-#[ignore = "finding: file tools read secrets of a home folder that is the workspace"]
 fn a_home_folder_as_workspace_keeps_its_secrets_from_file_tools() {
     let mut tries: Vec<Value> = SECRETS_OF_A_HOME
         .iter()
@@ -317,7 +316,6 @@ fn a_home_folder_as_workspace_keeps_its_secrets_from_file_tools() {
 }
 
 #[test]
-#[ignore = "finding: file tools write what runs at login, and Sortie's own settings, of a home folder that is the workspace"]
 fn a_home_folder_as_workspace_keeps_what_runs_from_file_tools() {
     let tries: Vec<Value> = STARTS_OF_A_HOME
         .iter()

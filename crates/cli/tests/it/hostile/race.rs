@@ -63,8 +63,10 @@ fn raced(swapped: &Swapped, look: &str) -> (Vec<Answer>, Files, Files) {
         .replace("CREATE", swapped.create)
         .replace("LINK", swapped.link)
         .replace("EXCHANGE", EXCHANGE);
-    // Starts when there is something to look at.
-    let mut looks = vec![exec("until test -d .git/modules/evil/objects; do :; done")];
+    // Starts when there is something to look at, if that can be made at all.
+    let mut looks = vec![exec(
+        "for i in $(seq 40); do test -d .git/modules/evil/objects && break; sleep 0.05; done",
+    )];
     looks.extend(std::iter::repeat_n(exec(look), VIEWS));
     looks.push(exec("touch stop"));
     let task = |label: &str| json!({ "tool": "task", "args": { "description": label, "prompt": label, "subagent_type": "code" } });
@@ -82,7 +84,6 @@ fn raced(swapped: &Swapped, look: &str) -> (Vec<Answer>, Files, Files) {
 }
 
 #[test]
-#[ignore = "finding: a protected folder that another child swaps for a link while a view is built shows what the link leads to, ~/.ssh included"]
 fn a_swapped_folder_shows_nothing_outside() {
     let swapped = Swapped {
         folder: ".git/modules/evil",
@@ -100,7 +101,6 @@ fn a_swapped_folder_shows_nothing_outside() {
 }
 
 #[test]
-#[ignore = "finding: a folder above a protected one that another child swaps for a link makes Sortie write outside"]
 fn a_swapped_folder_makes_nothing_outside() {
     let swapped = Swapped {
         folder: ".git/modules",

@@ -1,0 +1,153 @@
+//! What a view must turn out to be, for the helper to prove before anything is started.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::held;
+use crate::mounts::{self, Mount};
+use crate::orders::Order;
+
+/// Somewhere that the view mounts something.
+enum Place<'a> {
+    Part(&'a Path, &'a Path),
+    Mask(&'a Path),
+}
+
+impl Place<'_> {
+    fn at(&self) -> &Path {
+        match self {
+            Self::Part(_, at) | Self::Mask(at) => at,
+        }
+    }
+}
+
+/// The promises of a view, and the order to prove them; fails with the path that cannot be reached
+/// without following a link.
+pub(crate) fn promises(view: &[Order]) -> Result<Vec<Order>, (PathBuf, io::Error)> {
+    // Where the table cannot be read, each file is known by its number.
+    let table = mounts::read(&fs::read(mounts::TABLE).unwrap_or_default());
+    let visible = mounts::visible(&table);
+    let places = uncovered(view);
+    let mut orders = Vec::new();
+    for place in &places {
+        orders.push(match place {
+            Place::Part(from, at) => part(&visible, from, at)?,
+            Place::Mask(at) => Order::Mask { at: (*at).into() },
+        });
+    }
+    orders.extend(along(&visible, &places));
+    orders.push(Order::Prove {});
+    Ok(orders)
+}
+
+/// Those that nothing later lies on.
+fn uncovered(view: &[Order]) -> Vec<Place<'_>> {
+    let mut found: Vec<Place<'_>> = Vec::new();
+    for place in view.iter().filter_map(place) {
+        found.retain(|earlier| !earlier.at().starts_with(place.at()));
+        found.push(place);
+    }
+    found
+}
+
+fn place(order: &Order) -> Option<Place<'_>> {
+    match order {
+        Order::Read { from, at } | Order::Write { from, at } => Some(Place::Part(from, at)),
+        Order::Scratch { at, .. } | Order::HideFile { at } | Order::HideFolder { at } => {
+            Some(Place::Mask(at))
+        }
+        // No part of the old root, and nothing that hides one.
+        Order::Link { .. }
+        | Order::Parent { .. }
+        | Order::Join { .. }
+        | Order::Adopt {}
+        | Order::Unshare { .. }
+        | Order::DieWithParent {}
+        | Order::NewRoot {}
+        | Order::Processes {}
+        | Order::Devices {}
+        | Order::EnterRoot {}
+        | Order::Part { .. }
+        | Order::Same { .. }
+        | Order::Along { .. }
+        | Order::Mask { .. }
+        | Order::Prove {}
+        | Order::Loopback {}
+        | Order::Text { .. }
+        | Order::Start { .. }
+        | Order::Session {}
+        | Order::Limit { .. }
+        | Order::MayRead { .. }
+        | Order::MayWrite { .. }
+        | Order::MayConnect { .. }
+        | Order::Restrict { .. }
+        | Order::DropPrivileges {}
+        | Order::Filter { .. }
+        | Order::Report {} => None,
+    }
+}
+
+fn part(visible: &[&Mount], from: &Path, at: &Path) -> Result<Order, (PathBuf, io::Error)> {
+    let at = at.to_owned();
+    if let Some((device, root)) = mounts::expected(visible, from) {
+        let root = root.into();
+        return Ok(Order::Part { at, device, root });
+    }
+    let known = held::identity(from).map_err(|cause| (from.to_owned(), cause));
+    known.map(|(device, number)| Order::Same { at, device, number })
+}
+
+/// What is mounted already in what is shown, and comes along with it.
+fn along(visible: &[&Mount], places: &[Place<'_>]) -> Vec<Order> {
+    let mut found = Vec::new();
+    for mount in visible {
+        let is_place = places.iter().any(|place| place.at() == mount.at);
+        let comes = places.iter().any(|place| match place {
+            Place::Part(from, at) => from == at && mount.at.starts_with(at),
+            Place::Mask(_) => false,
+        });
+        if comes && !is_place {
+            found.push(Order::Along {
+                at: mount.at.clone(),
+                device: mount.device.clone(),
+                root: mount.root.clone().into(),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Order {
+        Order::Read {
+            from: path.into(),
+            at: path.into(),
+        }
+    }
+
+    #[test]
+    fn only_what_can_be_seen_is_promised() {
+        let view = [
+            read("/a/b"),
+            Order::Scratch {
+                at: "/a".into(),
+                size_bytes: 1,
+            },
+            read("/a/c"),
+            read("/a/c/d"),
+            Order::HideFolder {
+                at: "/a/c/d".into(),
+            },
+            read("/ab"),
+        ];
+        let left: Vec<_> = uncovered(&view)
+            .iter()
+            .map(|place| place.at().to_owned())
+            .collect();
+        assert_eq!(left, ["/a", "/a/c", "/a/c/d", "/ab"].map(PathBuf::from));
+    }
+}
