@@ -23,7 +23,7 @@ use crate::schema;
 /// Results that do not fit their schema before the run ends.
 const MAX_MISFITS: u32 = 3;
 /// Calls of one answer: more are a mistake, or mean harm.
-const MAX_CALLS: usize = 256;
+const MAX_CALLS: usize = 1_000;
 /// Progress for each answer with tool calls.
 const PROGRESS_PER_ITERATION: u8 = 5;
 /// The most progress a run shows before it has ended.

@@ -181,7 +181,13 @@ fn a_lasting_yes_is_a_grant_of_the_session_until_it_is_revoked() {
     assert_eq!(grants[0]["rule"], rule);
     assert_eq!(grants[0]["by"], "cli:anna");
     let Said { out, .. } = world.ok(&["approvals", "revoke", rule]);
-    assert_eq!(out, "1 rule of session cli:direct was taken back.\n");
+    assert_eq!(
+        out,
+        format!(
+            "1 rule of session cli:direct in {} was taken back.\n",
+            world.workspace().canonicalize().unwrap().display()
+        )
+    );
     assert_eq!(
         world.json(&["approvals", "grants", "--json"]),
         Value::Array(Vec::new())

@@ -59,7 +59,7 @@ fn a_view_that_was_swapped_for_another_starts_nothing() {
         let world = World::with_git();
         let mut policy = world.policy();
         policy.protected.clear();
-        let act = |workspace: &Path| link_instead(workspace, ssh(&world));
+        let act = |workspace: &Path| link_instead(workspace, "../.ssh");
         let (code, text) = swapped(&world, (backend, &policy), "cat id*; echo ran", act);
         assert_eq!(code, 125, "{backend:?} {text}");
         assert!(text.contains("does not show what was planned"), "{text}");

@@ -9,17 +9,20 @@ use serde_json::json;
 use super::stage::{Answer, CANARY, FILTER_OFF, Files, Scene, answers, exec};
 
 /// How many views are built while the folder is swapped.
-const VIEWS: usize = 300;
+const VIEWS: usize = 150;
 
-/// Makes a repository beneath `.git/modules`, and swaps a part of it until there is a file `stop`.
-/// The system call exchanges two names at once.
+/// The system call that exchanges two names at once.
 #[cfg(target_arch = "x86_64")]
 const EXCHANGE: &str = "316";
 #[cfg(target_arch = "aarch64")]
 const EXCHANGE: &str = "276";
 
+/// Swaps a part of the repository of a submodule until there is a file `stop`.
 const SWAP: &str = r#"
-mkdir -p .git/modules && git init -q --bare .git/modules/evil && rm -rf .git/modules/evil/hooks
+workspace=$PWD
+# Where nothing can be changed, nothing can be swapped.
+touch FOLDER/try || exit
+rm -rf .git/modules/evil/hooks
 export WAY=LINK MAKE="CREATE"
 cd FOLDER
 perl -e '
@@ -35,7 +38,7 @@ perl -e '
             select undef, undef, undef, 0.00005 + rand 0.0006;
         }
     }
-' "$OLDPWD"
+' "$workspace"
 "#;
 
 /// What is swapped: where, its name, how it is made, and where the link leads.
@@ -51,11 +54,16 @@ struct Swapped {
 fn raced(swapped: &Swapped, look: &str) -> (Vec<Answer>, Files, Files) {
     let scene = Scene::set();
     let workspace = scene.world.workspace();
-    let made = std::process::Command::new("git")
-        .args(["init", "-q"])
-        .current_dir(&workspace)
-        .status();
-    assert!(made.unwrap().success());
+    for words in [
+        &["init", "-q"][..],
+        &["init", "-q", "--bare", ".git/modules/evil"],
+    ] {
+        let made = std::process::Command::new("git")
+            .args(words)
+            .current_dir(&workspace)
+            .status();
+        assert!(made.unwrap().success());
+    }
     let before = scene.outside();
     let swap = SWAP
         .replace("FOLDER", swapped.folder)
@@ -63,10 +71,7 @@ fn raced(swapped: &Swapped, look: &str) -> (Vec<Answer>, Files, Files) {
         .replace("CREATE", swapped.create)
         .replace("LINK", swapped.link)
         .replace("EXCHANGE", EXCHANGE);
-    // Starts when there is something to look at, if that can be made at all.
-    let mut looks = vec![exec(
-        "for i in $(seq 40); do test -d .git/modules/evil/objects && break; sleep 0.05; done",
-    )];
+    let mut looks = Vec::new();
     looks.extend(std::iter::repeat_n(exec(look), VIEWS));
     looks.push(exec("touch stop"));
     let task = |label: &str| json!({ "tool": "task", "args": { "description": label, "prompt": label, "subagent_type": "code" } });

@@ -230,7 +230,6 @@ fn there_are_no_privileges() {
 
 /// A binary that is left behind runs as whoever started us, for everybody who can reach it.
 #[test]
-#[ignore = "finding: a command leaves a set-user-id copy of a shell in the workspace"]
 fn no_way_to_our_user_is_left_behind() {
     let scene = Scene::set();
     scene.shell(
@@ -294,7 +293,6 @@ fn a_git_from_the_workspace_is_not_used() {
 
 /// Sortie as it lies in a project that is worked on: a build of its own, or a package.
 #[test]
-#[ignore = "finding: a Sortie that lies in the workspace is replaced by a command, and started outside the sandbox for the next one"]
 fn a_binary_in_the_workspace_is_not_replaced() {
     let world = World::new();
     let binary = world.workspace().join("sortie");
