@@ -2,6 +2,7 @@
 
 mod asking;
 mod audited;
+mod authority;
 mod budgets;
 mod calls;
 mod cancelling;

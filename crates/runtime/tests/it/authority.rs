@@ -1,0 +1,125 @@
+//! What an operator has set holds, whatever a model asks for and whoever goes on with a tree.
+
+use sortie_core::{Event, Isolation, Mode, Rules, RunSpec, Seq, Status};
+use sortie_runtime::AgentSettings;
+use sortie_test_support::stage::{Play, Stage};
+
+async fn spec_of(stage: &Stage, label: &str) -> RunSpec {
+    let run = stage.run_of(label).await;
+    let entries = stage.runtime().events(run, Seq(0)).await;
+    let entries = entries.expect("a journal");
+    let Some(Event::Admitted { spec }) = entries.first().map(|entry| &entry.event) else {
+        panic!("a journal begins with the admission");
+    };
+    (**spec).clone()
+}
+
+#[tokio::test]
+async fn a_model_cannot_do_without_isolation_or_a_deadline() {
+    let rules = r#"
+  - when: { agent: main, turn: 1 }
+    calls:
+      - { tool: spawn_subagent, args: { task: t, label: kid, agentId: code, isolation: none, runTimeoutSeconds: 0 } }
+  - say: "done"
+"#;
+    let stage = Play::new(rules)
+        .set(|settings| {
+            let code = AgentSettings {
+                isolation: Some(Isolation::Worktree),
+                timeout: Some(std::time::Duration::from_secs(60)),
+                ..AgentSettings::default()
+            };
+            settings.agents.insert("code".to_owned(), code);
+        })
+        .begin()
+        .await;
+    stage.play("go").await;
+    let kid = spec_of(&stage, "kid").await;
+    assert_eq!(kid.isolation, Isolation::Worktree);
+    assert_eq!(kid.limits.timeout_ms, Some(60_000));
+}
+
+#[tokio::test]
+async fn rules_for_a_vendor_hold_for_the_models_that_are_asked_next() {
+    let stage = Play::new("  - say: done\n")
+        .set(|settings| {
+            let rules = Rules {
+                deny: vec!["exec".to_owned()],
+                ..Rules::default()
+            };
+            settings.policy.providers.insert("other".to_owned(), rules);
+        })
+        .begin()
+        .await;
+    for (fallbacks, has_shell) in [(vec![], true), (vec!["other/model".to_owned()], false)] {
+        let mut new = stage.new_run("go");
+        new.label = Some(format!("{fallbacks:?}"));
+        new.fallbacks = Some(fallbacks.clone());
+        let run = stage.create(new).await;
+        stage.end_of(run).await;
+        let spec = spec_of(&stage, &format!("{fallbacks:?}")).await;
+        assert_eq!(
+            spec.tools.contains(&"exec".to_owned()),
+            has_shell,
+            "{fallbacks:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_goes_on_with_a_tree_brings_no_approvals_along() {
+    let rules = r#"
+  - when: { agent: main, turn: 1 }
+    calls: [{ tool: task, args: { description: kid, prompt: p, subagent_type: code } }]
+  - when: { agent: code, turn: 1 }
+    calls: [{ tool: write_file, args: { path: a.txt, content: x } }]
+  - say: "done"
+"#;
+    for (approve_from_the_start, written) in [(true, true), (false, false)] {
+        let approve = |settings: &mut sortie_runtime::Settings| {
+            settings.policy.global.approve = vec!["write_file".to_owned()];
+        };
+        let mut play = Play::new(rules);
+        if approve_from_the_start {
+            play = play.set(approve);
+        }
+        let stage = play.begin().await;
+        stage.model().hold("main");
+        let mut new = stage.new_run("go");
+        new.mode = Mode::Default;
+        let run = stage.create(new).await;
+        stage.until_asked("main", 1).await;
+        let stage = stage.restart_as(|play| play.set(approve)).await;
+        stage.model().let_go("main");
+        assert_eq!(stage.end_of(run).await.status, Status::Completed);
+        assert_eq!(
+            stage.file("a.txt").is_some(),
+            written,
+            "{approve_from_the_start}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_policy_that_cannot_be_read_says_which_rule() {
+    let stage = Play::new("  - say: done\n")
+        .set(|settings| settings.policy.global.deny = vec!["exec((".to_owned()])
+        .begin()
+        .await;
+    let refused = stage.runtime().create(stage.new_run("go")).await;
+    let words = refused.expect_err("nothing may run").to_string();
+    assert!(words.contains("exec(("), "{words}");
+}
+
+#[tokio::test]
+async fn an_answer_with_too_many_calls_runs_none() {
+    let call = "      - { tool: write_file, args: { path: a.txt, content: x } }\n";
+    let rules = format!(
+        "  - when: {{ turn: 1 }}\n    calls:\n{}  - say: \"done\"\n",
+        call.repeat(1_001)
+    );
+    let stage = Play::new(&rules).begin().await;
+    let record = stage.play("go").await;
+    assert_eq!(record.status, Status::Completed);
+    assert_eq!(stage.file("a.txt"), None);
+}
