@@ -11,7 +11,7 @@ use crate::stand_in::StandIn;
 
 /// How often it is tried to remove a group whose last process is still dying, and how long is waited
 /// in between.
-const MAX_TRIES: usize = 20;
+const MAX_TRIES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The most that waits to be tidied up; what is beyond is tidied up by who brings it.
 const MAX_WAITING: usize = 64;
