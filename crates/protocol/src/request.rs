@@ -1,0 +1,245 @@
+//! What runs ask, and what they hear.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sortie_core::{Addressee, Answerer, Layer, OpenRequest, Reply, RequestKind, RunId, SessionKey};
+use utoipa::ToSchema;
+
+use crate::{schema, time, time_of};
+
+/// Something a run waits to hear about.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Request {
+    /// Its id.
+    pub id: String,
+    /// Which of the two it is.
+    pub kind: AskedFor,
+    /// The run that asks.
+    #[schema(value_type = String)]
+    pub task_id: RunId,
+    /// The first run of its tree.
+    #[schema(value_type = String)]
+    pub root_id: RunId,
+    /// The session that everything is for.
+    #[schema(value_type = String)]
+    pub session_id: SessionKey,
+    /// Its agent.
+    pub agent: String,
+    /// Its label.
+    pub label: String,
+    /// How far below the root.
+    pub depth: u32,
+    /// When it asked.
+    pub asked_at: String,
+    /// When nobody will be waited for any more.
+    pub expires_at: String,
+    /// What was replied, once somebody has.
+    #[schema(required)]
+    pub reply: Option<ReplyView>,
+    /// When.
+    #[schema(required)]
+    pub replied_at: Option<String>,
+    /// Whether a call may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// A question in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<Question>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedFor {
+    /// Whether a call may run.
+    Approval,
+    /// An answer in words.
+    Question,
+}
+
+/// Whether a call may run: all that a person needs to decide.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Approval {
+    /// The tool.
+    pub tool: String,
+    /// The exact arguments.
+    pub arguments: Value,
+    /// What would happen: a diff, or the programs that would run.
+    #[schema(required)]
+    pub preview: Option<String>,
+    /// Which layer wants a person to decide.
+    #[schema(value_type = schema::Layer)]
+    pub layer: Layer,
+    /// Which of its rules.
+    #[schema(required)]
+    pub rule: Option<String>,
+    /// Why, as a sentence.
+    pub reason: String,
+    /// The folder for which a lasting yes counts.
+    pub folder: String,
+    /// Rules that a lasting yes could have, the narrowest first.
+    pub lasting: Vec<String>,
+}
+
+/// A question in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Question {
+    /// Whom it is for.
+    pub to: QuestionTo,
+    /// The words.
+    pub text: String,
+    /// Answers to choose from; others are welcome too.
+    pub options: Vec<String>,
+    /// What holds if nobody answers in time.
+    #[schema(required)]
+    pub default: Option<String>,
+}
+
+/// Who is to answer a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuestionTo {
+    /// The run that sent the asking one out.
+    Parent,
+    /// A person.
+    Person,
+}
+
+/// What was replied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReplyView {
+    /// Which reply.
+    pub reply: ReplyKind,
+    /// Who.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// What to do instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+    /// What is allowed for the whole session from then on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasting: Option<String>,
+}
+
+/// Which reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyKind {
+    /// The call may run.
+    Approved,
+    /// The call may not run.
+    Refused,
+    /// The answer to a question.
+    Answered,
+    /// Nobody answered in time.
+    Expired,
+}
+
+impl From<&Reply> for ReplyView {
+    fn from(reply: &Reply) -> Self {
+        let bare = |reply| Self {
+            reply,
+            by: None,
+            text: None,
+            words: None,
+            lasting: None,
+        };
+        match reply {
+            Reply::Approved { by, lasting } => Self {
+                by: Some(by.clone()),
+                lasting: lasting.clone(),
+                ..bare(ReplyKind::Approved)
+            },
+            Reply::Refused { by, words } => Self {
+                by: Some(by.clone()),
+                words: words.clone(),
+                ..bare(ReplyKind::Refused)
+            },
+            Reply::Answered { by, text } => Self {
+                by: Some(
+                    match by {
+                        Answerer::Parent => "parent",
+                        Answerer::Person => "person",
+                    }
+                    .to_owned(),
+                ),
+                text: Some(text.clone()),
+                ..bare(ReplyKind::Answered)
+            },
+            Reply::Expired => bare(ReplyKind::Expired),
+        }
+    }
+}
+
+impl From<&OpenRequest> for Request {
+    fn from(open: &OpenRequest) -> Self {
+        let (kind, approval, question) = match &open.request.kind {
+            RequestKind::Approval(approval) => (
+                AskedFor::Approval,
+                Some(Approval::from(approval.as_ref())),
+                None,
+            ),
+            RequestKind::Question(question) => {
+                (AskedFor::Question, None, Some(Question::from(question)))
+            }
+        };
+        Self {
+            id: open.request.id.to_string(),
+            kind,
+            task_id: open.task_id,
+            root_id: open.root_id,
+            session_id: open.session_id.clone(),
+            agent: open.agent.clone(),
+            label: open.label.clone(),
+            depth: open.depth,
+            asked_at: time(open.asked_at),
+            expires_at: time(open.request.expires_at),
+            reply: open.reply.as_ref().map(ReplyView::from),
+            replied_at: time_of(open.replied_at),
+            approval,
+            question,
+        }
+    }
+}
+
+impl From<&sortie_core::ApprovalRequest> for Approval {
+    fn from(approval: &sortie_core::ApprovalRequest) -> Self {
+        Self {
+            tool: approval.tool.clone(),
+            arguments: approval.arguments.clone(),
+            preview: approval.preview.clone(),
+            layer: approval.layer,
+            rule: approval.rule.clone(),
+            reason: approval.reason.clone(),
+            folder: approval.folder.display().to_string(),
+            lasting: approval.lasting.clone(),
+        }
+    }
+}
+
+impl From<&sortie_core::Question> for Question {
+    fn from(question: &sortie_core::Question) -> Self {
+        Self {
+            to: match question.to {
+                Addressee::Parent => QuestionTo::Parent,
+                Addressee::Person => QuestionTo::Person,
+            },
+            text: question.text.clone(),
+            options: question.options.clone(),
+            default: question.default.clone(),
+        }
+    }
+}
+
+/// What came of a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReplyNoted {
+    /// Whether the run hears it.
+    pub noted: bool,
+    /// What somebody had said before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<ReplyView>,
+}

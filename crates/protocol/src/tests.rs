@@ -1,0 +1,211 @@
+use sortie_core::{
+    Balance, BudgetKind, Cleanup, Delivery, Lane, Notification, NotificationKind, Outcome,
+    Priority, RunId, RunRecord, Seq, SessionKey, Status, Summary, Timestamp, Usage,
+};
+
+use crate::{Budget, LiveEvent, Mode, NewTask, SUMMARY_CHARS, ServerMessage, Task};
+
+fn run(digit: u128) -> RunId {
+    RunId::from_uuid(uuid::Uuid::from_u128(digit))
+}
+
+fn record() -> RunRecord {
+    let session: SessionKey = "web:one".parse().unwrap();
+    RunRecord {
+        run_id: run(2),
+        child_session: SessionKey::of_child(run(2), "look"),
+        session,
+        tenant: Some("acme".parse().unwrap()),
+        parent: Some(run(1)),
+        mode: None,
+        root: run(1),
+        depth: 1,
+        agent: "explore".to_owned(),
+        lane: Lane::Subagent,
+        priority: Priority::High,
+        label: "look".to_owned(),
+        task: "look".to_owned(),
+        thinking: None,
+        status: Status::Completed,
+        summary: Summary {
+            waiting_on: None,
+            progress: 100,
+            tool_calls: 3,
+            usage: Usage {
+                input_tokens: Some(7),
+                ..Usage::default()
+            },
+            unpriced: 1,
+            model: "script:x".to_owned(),
+            last_text: None,
+        },
+        children_usage: Usage::default(),
+        children_unpriced: 0,
+        outcome: Some(Outcome::Completed {
+            text: "found".to_owned(),
+        }),
+        delivery: Delivery::Delivered,
+        delivery_error: None,
+        created_at: Timestamp(0),
+        started_at: Some(Timestamp(1_500)),
+        ended_at: Some(Timestamp(2_000)),
+        timeout_ms: None,
+        cleanup: Cleanup::Keep,
+        cleaned_at: None,
+        archived_at: None,
+        queue_position: None,
+        head: Seq(9),
+        crashes: 0,
+        cancel_requested: false,
+        paused: false,
+        budget: vec![Balance {
+            kind: BudgetKind::Usd,
+            limit: 1_000_000,
+            spent: 1,
+            reserved: 2,
+        }],
+    }
+}
+
+#[test]
+fn a_task_is_this_json() {
+    insta::assert_json_snapshot!(Task::from(&record()), @r#"
+    {
+      "task_id": "00000000-0000-0000-0000-000000000002",
+      "label": "look",
+      "message": "look",
+      "session_id": "web:one",
+      "parent_id": "00000000-0000-0000-0000-000000000001",
+      "root_id": "00000000-0000-0000-0000-000000000001",
+      "agent": "explore",
+      "model": "script:x",
+      "status": "completed",
+      "reason": null,
+      "waiting_on": null,
+      "paused": false,
+      "progress": 100,
+      "result": "found",
+      "error": null,
+      "created_at": "1970-01-01T00:00:00.000Z",
+      "started_at": "1970-01-01T00:00:01.500Z",
+      "completed_at": "1970-01-01T00:00:02.000Z",
+      "depth": 1,
+      "child_session": "subagent:00000000-0000-0000-0000-000000000002:3c01eba119e00d79",
+      "lane": "subagent",
+      "priority": "high",
+      "tool_calls": 3,
+      "usage": {
+        "input_tokens": 7,
+        "output_tokens": null,
+        "cache_read_tokens": null,
+        "cache_write_tokens": null,
+        "cost_usd": null
+      },
+      "total_usage": {
+        "input_tokens": 7,
+        "output_tokens": null,
+        "cache_read_tokens": null,
+        "cache_write_tokens": null,
+        "cost_usd": null
+      },
+      "delivery": "delivered",
+      "verdict": null,
+      "queue_position": null,
+      "tenant": "acme",
+      "cancel_requested": false,
+      "seq": 9,
+      "budget": [
+        {
+          "kind": "usd",
+          "limit": 1000000,
+          "spent": 1,
+          "reserved": 2
+        }
+      ]
+    }
+    "#);
+}
+
+#[test]
+fn a_summary_is_cut_between_characters() {
+    let mut long = record();
+    long.task = "é".repeat(SUMMARY_CHARS + 1);
+    long.outcome = Some(Outcome::Completed {
+        text: "字".repeat(SUMMARY_CHARS),
+    });
+    let task = Task::from(&long).summary();
+    assert_eq!(task.message.chars().count(), SUMMARY_CHARS + 1);
+    assert!(task.message.ends_with("é…"));
+    assert_eq!(task.result, Some("字".repeat(SUMMARY_CHARS)));
+}
+
+#[test]
+fn an_event_reads_back_as_itself() {
+    let notification = Notification {
+        task_id: run(2),
+        session_id: "web:one".parse().unwrap(),
+        root_id: run(1),
+        parent_id: Some(run(1)),
+        tenant: None,
+        seq: Seq(4),
+        at: Timestamp(0),
+        kind: NotificationKind::Tool {
+            tool: "exec".to_owned(),
+            tool_calls: 2,
+        },
+    };
+    let event = LiveEvent::of(7, &notification).unwrap();
+    let text = serde_json::to_string(&event).unwrap();
+    insta::assert_snapshot!(text, @r#"{"seq":7,"task_seq":4,"task_id":"00000000-0000-0000-0000-000000000002","session_id":"web:one","root_id":"00000000-0000-0000-0000-000000000001","parent_id":"00000000-0000-0000-0000-000000000001","at":"1970-01-01T00:00:00.000Z","type":"tool","tool":"exec","tool_calls":2}"#);
+    let back: ServerMessage = serde_json::from_str(&text).unwrap();
+    assert_eq!(back, ServerMessage::Event(Box::new(event)));
+}
+
+#[test]
+fn news_that_only_the_record_tells_is_no_event() {
+    let notification = Notification {
+        task_id: run(2),
+        session_id: "web:one".parse().unwrap(),
+        root_id: run(1),
+        parent_id: None,
+        tenant: None,
+        seq: Seq(4),
+        at: Timestamp(0),
+        kind: NotificationKind::Changed { waiting_on: None },
+    };
+    assert_eq!(LiveEvent::of(7, &notification), None);
+}
+
+#[test]
+fn money_that_is_no_number_buys_nothing() {
+    let check = |usd: f64, micros: u64| {
+        let budget = Budget {
+            usd: Some(usd),
+            ..Budget::default()
+        };
+        assert_eq!(
+            sortie_core::Budget::from(budget).usd_micros,
+            Some(micros),
+            "{usd}"
+        );
+    };
+    check(1.5, 1_500_000);
+    check(0.000_000_4, 0);
+    check(-1.0, 0);
+    check(f64::NAN, 0);
+    check(f64::INFINITY, u64::MAX);
+}
+
+#[test]
+fn modes_are_understood_in_both_spellings() {
+    for text in ["accept_edits", "accept-edits"] {
+        let task: NewTask =
+            serde_json::from_str(&format!(r#"{{"message":"x","mode":"{text}"}}"#)).unwrap();
+        assert_eq!(task.mode, Some(Mode::AcceptEdits));
+    }
+}
+
+#[test]
+fn a_misspelled_wish_is_refused() {
+    assert!(serde_json::from_str::<NewTask>(r#"{"message":"x","modle":"y"}"#).is_err());
+}

@@ -1,0 +1,283 @@
+//! A journal as a person reads it.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sortie_core::{
+    Arguments, Block, CallId, ChildWait, Event, InboxItem, JournalEntry, Outcome, Reply, Request,
+    RequestKind, ToolCall, ToolResult,
+};
+use utoipa::ToSchema;
+
+use crate::Ruling;
+use crate::audit::result_status;
+use crate::time;
+
+/// One thing that happened, for people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TranscriptItem {
+    /// The place in the journal that it comes from.
+    pub seq: i64,
+    /// When.
+    pub at: String,
+    /// Who or what: `user`, `assistant`, `reasoning`, `call`, `result`, `announcement`, `steer`,
+    /// `reply`, `question`, `asked`, `notice`, `runtime`, `finished`.
+    pub kind: String,
+    /// What: whole, not cut.
+    pub text: String,
+    /// The call, for `call`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<TranscriptCall>,
+    /// How it went, for `result`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<TranscriptResult>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TranscriptCall {
+    /// Its id within the run.
+    pub id: String,
+    /// The tool, as the model spelled it.
+    pub name: String,
+    /// The arguments; text where they are not JSON.
+    pub arguments: Value,
+}
+
+/// How a call went.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TranscriptResult {
+    /// The call.
+    pub call_id: String,
+    /// `ok`, `error`, `denied` or `interrupted`.
+    pub status: String,
+    /// How long it took.
+    pub elapsed_ms: u64,
+    /// The name of the whole output, where the text is only a part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full: Option<String>,
+    /// The diff of a file that it changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// What was decided about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ruling: Option<Ruling>,
+    /// The task that it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<String>,
+}
+
+impl TranscriptItem {
+    /// The transcript of a journal.
+    pub fn of_journal(entries: &[JournalEntry]) -> Vec<Self> {
+        let mut delegated = HashMap::new();
+        entries
+            .iter()
+            .flat_map(|entry| items_of(entry, &mut delegated))
+            .collect()
+    }
+
+    fn new(entry: &JournalEntry, kind: &str, text: impl Into<String>) -> Self {
+        Self {
+            seq: entry.seq.0,
+            at: time(entry.at),
+            kind: kind.to_owned(),
+            text: text.into(),
+            call: None,
+            result: None,
+        }
+    }
+}
+
+fn items_of(entry: &JournalEntry, delegated: &mut HashMap<CallId, String>) -> Vec<TranscriptItem> {
+    let one = |kind: &str, text: String| vec![TranscriptItem::new(entry, kind, text)];
+    match &entry.event {
+        Event::Admitted { spec } => one("user", spec.task.clone()),
+        Event::Claimed { epoch, recovered } if *recovered => one(
+            "runtime",
+            format!("resumed after a crash (claim {})", epoch.0),
+        ),
+        Event::InboxTaken { items } => items.iter().map(|item| inbox(entry, item)).collect(),
+        Event::Answered { blocks, .. } => blocks
+            .iter()
+            .filter_map(|block| said(entry, block))
+            .collect(),
+        Event::ModelFailed { model, message, .. } => {
+            one("runtime", format!("model {model}: {message}"))
+        }
+        Event::Compacted {
+            parts,
+            chars_before,
+            chars_after,
+        } => one(
+            "runtime",
+            format!(
+                "history shortened: {} parts, {chars_before} to {chars_after} characters",
+                parts.len()
+            ),
+        ),
+        Event::Asked { request, .. } => one("asked", asked(request)),
+        Event::Delegated { call, wait, .. } => {
+            if let ChildWait::Result { child } = wait {
+                delegated.insert(call.clone(), child.run.to_string());
+            }
+            Vec::new()
+        }
+        Event::ToolFinished { .. } => vec![finished_call(entry, delegated)],
+        Event::BudgetLow { .. } => one("runtime", "most of the budget is spent".to_owned()),
+        Event::BudgetSpent { kind, limit, left } => one(
+            "runtime",
+            format!("budget spent: {left} of {limit} {kind} left"),
+        ),
+        Event::Isolated { worktree } => one(
+            "runtime",
+            format!("works in a worktree of its own, branch {}", worktree.branch),
+        ),
+        Event::Collected { changes } => one(
+            "runtime",
+            changes.as_ref().map_or_else(
+                || "changed nothing in its worktree".to_owned(),
+                |changes| {
+                    format!(
+                        "changed {} files (+{} -{}) on branch {}",
+                        changes.files, changes.insertions, changes.deletions, changes.branch
+                    )
+                },
+            ),
+        ),
+        Event::Finished { outcome } => one("finished", ended(outcome)),
+        Event::Paused => one("runtime", "paused".to_owned()),
+        Event::Resumed => one("runtime", "resumed".to_owned()),
+        Event::Updated { .. } | Event::Claimed { .. } | Event::Intended { .. } => Vec::new(),
+    }
+}
+
+fn said(entry: &JournalEntry, block: &Block) -> Option<TranscriptItem> {
+    match block {
+        Block::Text { text } => Some(TranscriptItem::new(entry, "assistant", text.clone())),
+        // A vendor's own mark says nothing to people.
+        Block::Reasoning { text, .. } if text.is_empty() => None,
+        Block::Reasoning { text, .. } => {
+            Some(TranscriptItem::new(entry, "reasoning", text.clone()))
+        }
+        Block::Call(call) => Some(called(entry, call)),
+    }
+}
+
+fn called(entry: &JournalEntry, call: &ToolCall) -> TranscriptItem {
+    let arguments = match &call.arguments {
+        Arguments::Json(value) => value.clone(),
+        Arguments::Malformed { raw, .. } => Value::String(raw.clone()),
+    };
+    TranscriptItem {
+        call: Some(TranscriptCall {
+            id: call.id.to_string(),
+            name: call.name.clone(),
+            arguments,
+        }),
+        ..TranscriptItem::new(entry, "call", call.name.clone())
+    }
+}
+
+fn finished_call(entry: &JournalEntry, delegated: &HashMap<CallId, String>) -> TranscriptItem {
+    let Event::ToolFinished {
+        result,
+        elapsed_ms,
+        spawned,
+        ruling,
+        ..
+    } = &entry.event
+    else {
+        return TranscriptItem::new(entry, "runtime", entry.event.name());
+    };
+    let child = spawned
+        .as_ref()
+        .map(|child| child.run.to_string())
+        .or_else(|| delegated.get(&result.call).cloned());
+    TranscriptItem {
+        result: Some(TranscriptResult {
+            call_id: result.call.to_string(),
+            status: result_status(result.status).to_owned(),
+            elapsed_ms: *elapsed_ms,
+            full: result.full.as_ref().map(ToString::to_string),
+            diff: diff_in(result),
+            ruling: ruling.as_ref().map(Ruling::from),
+            child,
+        }),
+        ..TranscriptItem::new(entry, "result", result.text.clone())
+    }
+}
+
+/// The unified diff at the end of what a tool that changes files answers.
+fn diff_in(result: &ToolResult) -> Option<String> {
+    let start = if result.text.starts_with("--- ") {
+        0
+    } else {
+        result.text.find("\n--- ")? + 1
+    };
+    let diff = &result.text[start..];
+    (diff.contains("\n+++ ") && diff.contains("\n@@ ")).then(|| diff.to_owned())
+}
+
+fn inbox(entry: &JournalEntry, item: &InboxItem) -> TranscriptItem {
+    match item {
+        InboxItem::Announcement(announcement) => TranscriptItem::new(
+            entry,
+            "announcement",
+            format!(
+                "[{}] {} {}",
+                announcement.agent,
+                announcement.label,
+                ended(&announcement.outcome)
+            ),
+        ),
+        InboxItem::Steer { text, .. } => TranscriptItem::new(entry, "steer", text.clone()),
+        InboxItem::Reply { request, reply, .. } => {
+            TranscriptItem::new(entry, "reply", format!("{request}: {}", replied(reply)))
+        }
+        InboxItem::Question {
+            request,
+            label,
+            question,
+            ..
+        } => TranscriptItem::new(
+            entry,
+            "question",
+            format!("[{label}] {request}: {}", question.text),
+        ),
+    }
+}
+
+fn ended(outcome: &Outcome) -> String {
+    match (outcome.text(), outcome.error()) {
+        (_, Some(error)) => format!("{}: {error}", outcome.status()),
+        (Some(text), None) => format!("{}: {text}", outcome.status()),
+        (None, None) => outcome.status().to_string(),
+    }
+}
+
+fn asked(request: &Request) -> String {
+    match &request.kind {
+        RequestKind::Approval(approval) => format!(
+            "{}: may {} run? {}",
+            request.id, approval.tool, approval.reason
+        ),
+        RequestKind::Question(question) => format!("{}: {}", request.id, question.text),
+    }
+}
+
+fn replied(reply: &Reply) -> String {
+    match reply {
+        Reply::Approved { by, lasting } => match lasting {
+            None => format!("approved by {by}"),
+            Some(rule) => format!("approved by {by}, for the whole session: {rule}"),
+        },
+        Reply::Refused { by, words } => match words {
+            None => format!("refused by {by}"),
+            Some(words) => format!("refused by {by}: {words}"),
+        },
+        Reply::Answered { text, .. } => text.clone(),
+        Reply::Expired => "nobody answered in time".to_owned(),
+    }
+}
