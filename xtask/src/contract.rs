@@ -16,6 +16,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::place;
 use crate::scratch::Scratch;
 use crate::shell::{self, cargo};
+use crate::tools;
 
 /// Runs both parts; `--ci` does not let Node be missing.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -54,7 +55,7 @@ fn parts(binary: &Path, scratch: &Path, must_have_node: bool) -> Result<()> {
         Some(python) => broken.extend(against_sdks(binary, &python, scratch)?),
         None => println!(
             "LEFT OUT: the wires against the official SDKs, as there is no Python {} or later with venv here",
-            install::PYTHON_VERSION
+            tools::PYTHON_VERSION
         ),
     }
     ensure!(

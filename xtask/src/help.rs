@@ -3,8 +3,9 @@
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--advisories]   everything that CI runs: set-up, format, lints, tests, docs, licences,
-                        tidy, wire contracts, a short crash run, the README's first command
+  test [--advisories]   everything that CI runs: set-up, format, lints, the page, tests, docs,
+                        licences, tidy, wire contracts, the API against its document, a browser,
+                        a short load and a short crash run, the README's first command
   crash [OPTIONS]       kill -9 loop, crash-point sweep and positive control on the real binary
       --cycles N          kill cycles (default 1000; 50 with --ci)
       --seed S            makes the same choices as the run that printed S
@@ -13,8 +14,17 @@ cargo xtask COMMAND
       --ci                the short form: 50 cycles, at most 60 points of the sweep
   contract [--ci]       the wires of the real binary against aimock (needs Node) and the official
                         SDKs of the vendors (needs Python); --ci does not let Node be missing
+  api                   the real server against its OpenAPI document, by Schemathesis (needs Python)
+  web [--checks] [--browser]
+                        the page: types and unit tests, and the whole story in Chromium (needs Node)
   sim [COUNT] [FIRST]   the simulated world: so many seeds (default 10000), from this one
   bench [ARGS]          measures; the arguments go to the benchmark
+  load [--ci] [ARGS]    the real server under load: 10,000 WebSocket clients, 1,000 requests a second
+                        beside 200 children, slow and oversized requests
+      --only PART         broadcast, rest or abuse
+      --clients N         other than 10,000
+      --json              for programs
+      --ci                the short form, with what the tests have built
   tidy                  the rules of the architecture, checked
   help                  this text
 

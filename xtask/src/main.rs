@@ -1,9 +1,11 @@
 //! The project's own commands: `cargo xtask help` lists them.
 
+mod api;
 mod bench;
 mod contract;
 mod crash;
 mod help;
+mod load;
 mod place;
 mod random;
 mod scratch;
@@ -12,6 +14,8 @@ mod shell;
 mod sim;
 mod test;
 mod tidy;
+mod tools;
+mod web;
 
 use std::process::ExitCode;
 
@@ -42,8 +46,11 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         "test" => test::run(&arguments),
         "crash" => crash::run(&arguments),
         "contract" => contract::run(&arguments),
+        "api" => api::run(&arguments),
+        "web" => web::run(&arguments),
         "sim" => sim::run(&arguments),
         "bench" => bench::run(&arguments),
+        "load" => load::run(&arguments),
         "tidy" => tidy::run(&arguments),
         "help" | "-h" | "--help" => {
             help::print();

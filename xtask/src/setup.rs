@@ -5,13 +5,14 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::{place, shell};
+use crate::{place, shell, tools};
 
 /// Programs that the tests start, and the Debian packages they come in.
-const PROGRAMS: [(&str, &str); 5] = [
+const PROGRAMS: [(&str, &str); 6] = [
     ("bash", "bash"),
     ("bwrap", "bubblewrap"),
     ("cc", "gcc"),
+    ("chromium", "chromium"),
     ("git", "git"),
     ("strace", "strace"),
 ];
@@ -33,6 +34,9 @@ fn install_packages() -> Result<()> {
         .filter(|(program, _)| place::find_program(program).is_none())
         .map(|(_, package)| package)
         .collect();
+    if !tools::has_python() {
+        packages.extend(["python3", "python3-venv"]);
+    }
     if packages.is_empty() {
         println!("all programs are here");
         return Ok(());

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::scratch::Scratch;
 use crate::shell::cargo;
-use crate::{contract, crash, place, setup, shell, tidy};
+use crate::{api, contract, crash, load, place, setup, shell, tidy, web};
 
 /// The features under which the crash tests can kill the binary at chosen points.
 const CRASH_POINTS: &str = "sortie/crash-points";
@@ -15,8 +15,8 @@ const CRASH_POINTS: &str = "sortie/crash-points";
 /// A step: its headline and what it does.
 type Step = (&'static str, fn(&Options) -> Result<()>);
 
-/// The steps. A web build and browser tests come after "README" once there is a page.
-const STEPS: [Step; 13] = [
+/// The steps.
+const STEPS: [Step; 17] = [
     ("set up", |_| setup::prepare()),
     ("lock file", |_| lock_file()),
     ("format", |_| {
@@ -27,6 +27,7 @@ const STEPS: [Step; 13] = [
         lint(&["--all-targets", "--all-features"])
     }),
     ("lints, no features", |_| lint(&[])),
+    ("page: types and unit tests", |_| web::checks()),
     ("tests", |_| tests()),
     ("documentation tests", |_| {
         shell::run(&mut cargo(&["test", "--quiet", "--doc", "--workspace"])?)
@@ -34,6 +35,9 @@ const STEPS: [Step; 13] = [
     ("documentation", |_| documentation()),
     ("licences and sources", deny),
     ("wire contracts", |_| contract::run(&["--ci".to_owned()])),
+    ("API against its document", |_| api::run(&[])),
+    ("page in a browser", |_| web::browser()),
+    ("load, short form", |_| load::run(&["--ci".to_owned()])),
     ("crash, short form", |_| crash::run(&["--ci".to_owned()])),
     ("README", |_| readme()),
 ];

@@ -1,31 +1,21 @@
-//! The tools of others, at exact versions, in the user's cache.
-//!
-//! A folder is named after the lock file it was installed by and appears when it is complete, so
-//! that it is there once, and never half.
+//! What the contracts are held against, at exact versions.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
 use super::folder;
-use crate::{place, shell};
-
-/// The oldest Python that the SDKs take.
-pub(super) const PYTHON_VERSION: &str = "3.11";
-/// Says whether this interpreter will do.
-const PYTHON_PROBE: &str = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
+use crate::{shell, tools};
 
 /// The program of aimock, or nothing where there is no Node.
 pub(super) fn aimock() -> Result<Option<PathBuf>> {
-    let has_node = shell::works(Command::new("node").arg("--version"));
-    if !has_node || !shell::works(Command::new("npm").arg("--version")) {
+    if !tools::has_node() {
         return Ok(None);
     }
     let lock = folder().join("package-lock.json");
-    let installed = installed("aimock", &lock, |target| {
+    let installed = tools::installed("aimock", &lock, |target| {
         for name in ["package.json", "package-lock.json"] {
             let from = folder().join(name);
             fs::copy(&from, target.join(name)).with_context(|| format!("copying {name}"))?;
@@ -50,71 +40,6 @@ pub(super) fn aimock() -> Result<Option<PathBuf>> {
 
 /// An interpreter that knows the official SDKs, or nothing where there is no Python.
 pub(super) fn sdks() -> Result<Option<PathBuf>> {
-    if !shell::works(Command::new("python3").args(["-c", PYTHON_PROBE])) {
-        return Ok(None);
-    }
-    let lock = folder().join("requirements.txt");
-    let installed = installed("sdk", &lock, |target| {
-        shell::run(Command::new("python3").args(["-m", "venv"]).arg(target))?;
-        let install = [
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-        ];
-        let exactly = [
-            "--require-hashes",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            "-r",
-        ];
-        shell::run(
-            Command::new(target.join("bin/python"))
-                .args(install)
-                .args(exactly)
-                .arg(&lock),
-        )
-    })?;
-    Ok(Some(installed.join("bin/python")))
-}
-
-fn installed(
-    name: &str,
-    lock: &Path,
-    install: impl FnOnce(&Path) -> Result<()>,
-) -> Result<PathBuf> {
-    let content = fs::read(lock).with_context(|| format!("reading {}", lock.display()))?;
-    let tools = place::cache()?.join("tools/contract");
-    let complete = tools.join(format!("{name}-{:016x}", hash(&content)));
-    if complete.is_dir() {
-        return Ok(complete);
-    }
-    println!("installing {name} (once for each {})", lock.display());
-    let beside = tools.join(format!("{name}-{}.part", std::process::id()));
-    if beside.exists() {
-        fs::remove_dir_all(&beside).with_context(|| format!("clearing {}", beside.display()))?;
-    }
-    fs::create_dir_all(&beside).with_context(|| format!("making {}", beside.display()))?;
-    let done = install(&beside).and_then(|()| finish(&beside, &complete));
-    if done.is_err() {
-        // What is left is of no use; the error to tell is the first one.
-        drop(fs::remove_dir_all(&beside));
-    }
-    done.map(|()| complete)
-}
-
-fn finish(beside: &Path, complete: &Path) -> Result<()> {
-    match fs::rename(beside, complete) {
-        // Somebody else was faster, with the same.
-        Err(_) if complete.is_dir() => Ok(fs::remove_dir_all(beside)?),
-        renamed => renamed.with_context(|| format!("making {}", complete.display())),
-    }
-}
-
-fn hash(content: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    content.hash(&mut hasher);
-    hasher.finish()
+    let installed = tools::python("sdk", &folder().join("requirements.txt"))?;
+    Ok(installed.map(|folder| folder.join("bin/python")))
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::shell::{cargo, output};
 
 /// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
-const MAY_KNOW: [(&str, &[&str]); 17] = [
+const MAY_KNOW: [(&str, &[&str]); 22] = [
     ("sortie-core", &[]),
     ("sortie-config", &[]),
     ("sortie-sandbox", &[]),
@@ -19,6 +19,7 @@ const MAY_KNOW: [(&str, &[&str]); 17] = [
     ("sortie-wire", &["sortie-core"]),
     ("sortie-models", &["sortie-core", "sortie-wire"]),
     ("sortie-net", &[]),
+    ("sortie-page", &[]),
     ("sortie-web", &["sortie-core", "sortie-net"]),
     ("sortie-mcp", &["sortie-core", "sortie-net"]),
     (
@@ -28,6 +29,19 @@ const MAY_KNOW: [(&str, &[&str]); 17] = [
     ("sortie-store", &["sortie-core"]),
     ("sortie-worktree", &["sortie-core"]),
     ("sortie-agent", &["sortie-core", "sortie-text"]),
+    ("sortie-protocol", &["sortie-core"]),
+    ("sortie-client", &["sortie-core", "sortie-protocol"]),
+    ("sortie-telemetry", &["sortie-core"]),
+    (
+        "sortie-server",
+        &[
+            "sortie-core",
+            "sortie-page",
+            "sortie-protocol",
+            "sortie-runtime",
+            "sortie-text",
+        ],
+    ),
     (
         "sortie-runtime",
         &[

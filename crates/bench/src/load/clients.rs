@@ -1,0 +1,238 @@
+//! Many WebSocket clients in one process: `sortie-load clients HOST TOKEN_FILE COUNT SLOW SOURCE`.
+//!
+//! It says `ready` when all are subscribed and have their snapshot, and answers each line of its
+//! input with what its clients heard since the last one. It ends with its input.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::str::FromStr as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::{SinkExt as _, StreamExt as _};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sortie_core::Clock as _;
+use sortie_runtime::ProcessClock;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::tungstenite::{Message, http::HeaderValue};
+
+use crate::numbers::Spread;
+
+/// Connections that come about at the same time.
+const AT_ONCE: usize = 128;
+/// How often a connection is tried: a full queue of the kernel is no failure of the server.
+const TRIES: u32 = 5;
+/// How long all of them may take.
+const PATIENCE: Duration = Duration::from_secs(180);
+/// The window of a client that does not read: small, so that the server notices soon.
+const SLOW_WINDOW_BYTES: u32 = 4 * 1024;
+
+/// What the clients heard.
+#[derive(Debug)]
+struct Heard {
+    latencies: Spread,
+    snapshots: u64,
+    missed: u64,
+    gaps: u64,
+    closed: u64,
+}
+
+impl Heard {
+    fn new() -> Self {
+        Self {
+            latencies: Spread::new(),
+            snapshots: 0,
+            missed: 0,
+            gaps: 0,
+            closed: 0,
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "latencies": self.latencies.pairs(),
+            "snapshots": self.snapshots,
+            "missed": self.missed,
+            "gaps": self.gaps,
+            "closed": self.closed,
+        })
+    }
+}
+
+/// What all clients of the process share.
+#[derive(Debug)]
+struct Shared {
+    host: String,
+    token: String,
+    source: Ipv4Addr,
+    clock: ProcessClock,
+    heard: Mutex<Heard>,
+    ready: mpsc::UnboundedSender<()>,
+    doors: Semaphore,
+}
+
+impl Shared {
+    fn heard(&self) -> std::sync::MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The parts of a message that matter here.
+#[derive(Deserialize)]
+struct Told<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    #[serde(default)]
+    at: Option<&'a str>,
+    #[serde(default)]
+    seq: Option<u64>,
+    #[serde(default)]
+    missed: Option<u64>,
+}
+
+/// Runs until its input ends.
+pub(crate) fn run(words: &[String]) -> Result<()> {
+    let [host, token_file, count, slow, source] = words else {
+        anyhow::bail!("clients HOST TOKEN_FILE COUNT SLOW SOURCE");
+    };
+    let (ready, subscribed) = mpsc::unbounded_channel();
+    let shared = Shared {
+        host: host.clone(),
+        token: std::fs::read_to_string(token_file)?.trim().to_owned(),
+        source: source.parse().context("SOURCE")?,
+        clock: ProcessClock::start(),
+        heard: Mutex::new(Heard::new()),
+        ready,
+        doors: Semaphore::new(AT_ONCE),
+    };
+    let count: usize = count.parse().context("COUNT")?;
+    let slow: usize = slow.parse().context("SLOW")?;
+    // One thread: these processes share the machine with the server.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(all(Arc::new(shared), count, slow, subscribed))
+}
+
+async fn all(
+    shared: Arc<Shared>,
+    count: usize,
+    slow: usize,
+    mut subscribed: mpsc::UnboundedReceiver<()>,
+) -> Result<()> {
+    let mut clients = tokio::task::JoinSet::new();
+    for number in 0..count {
+        let shared = Arc::clone(&shared);
+        clients.spawn(async move { client(&shared, number < slow).await });
+    }
+    let everybody = async {
+        for _ in 0..count {
+            tokio::select! {
+                _ = subscribed.recv() => {}
+                Some(ended) = clients.join_next() => {
+                    ended.context("a client died")??;
+                    anyhow::bail!("a client was closed before all were there");
+                }
+            }
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(PATIENCE, everybody)
+        .await
+        .context("not all clients were let in in time")??;
+    println!("ready");
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    while let Ok(Some(_)) = lines.next_line().await {
+        let heard = std::mem::replace(&mut *shared.heard(), Heard::new());
+        println!("{}", heard.json());
+    }
+    Ok(())
+}
+
+/// One client, until the server closes it.
+async fn client(shared: &Shared, is_slow: bool) -> Result<()> {
+    let mut socket = {
+        let _door = shared.doors.acquire().await.context("no more doors")?;
+        let mut tries = 1;
+        loop {
+            match enter(shared, is_slow).await {
+                Ok(socket) => break socket,
+                Err(error) if tries == TRIES => return Err(error),
+                Err(_) => tries += 1,
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    if is_slow {
+        shared.ready.send(()).ok();
+        // Holds the connection and reads nothing, for ever.
+        std::future::pending::<()>().await;
+    }
+    let mut last = None;
+    while let Some(message) = socket.next().await {
+        match message {
+            Ok(Message::Text(text)) => last = hear(shared, text.as_str(), last)?,
+            Ok(Message::Close(_)) | Err(_) => break,
+            Ok(Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => {}
+        }
+    }
+    shared.heard().closed += 1;
+    Ok(())
+}
+
+async fn enter(shared: &Shared, is_slow: bool) -> Result<WebSocketStream<TcpStream>> {
+    let tcp = TcpSocket::new_v4()?;
+    if is_slow {
+        tcp.set_recv_buffer_size(SLOW_WINDOW_BYTES)?;
+    }
+    tcp.bind(SocketAddr::from((shared.source, 0)))?;
+    let stream = tcp.connect(shared.host.parse()?).await.context("connect")?;
+    let mut request = format!("ws://{}/api/ws", shared.host).into_client_request()?;
+    let bearer = HeaderValue::from_str(&format!("Bearer {}", shared.token))?;
+    request.headers_mut().insert("authorization", bearer);
+    let config = WebSocketConfig::default()
+        .read_buffer_size(4 * 1024)
+        .write_buffer_size(0);
+    let (mut socket, _) =
+        tokio_tungstenite::client_async_with_config(request, stream, Some(config))
+            .await
+            .context("become a WebSocket")?;
+    let subscribe = json!({"type": "subscribe", "id": "all", "scope": "all"});
+    socket.send(Message::text(subscribe.to_string())).await?;
+    Ok(socket)
+}
+
+/// Notes one message; gives the number of the last event.
+fn hear(shared: &Shared, text: &str, last: Option<u64>) -> Result<Option<u64>> {
+    let told: Told<'_> = serde_json::from_str(text)
+        .with_context(|| format!("a message that is not understood: {text:.200}"))?;
+    let mut heard = shared.heard();
+    match told.kind {
+        "snapshot" => {
+            heard.snapshots += 1;
+            heard.missed += told.missed.unwrap_or(0);
+            shared.ready.send(()).ok();
+            return Ok(told.seq);
+        }
+        "hello" | "subscribed" | "heartbeat" | "pong" | "text" | "tasks" => return Ok(last),
+        "error" => anyhow::bail!("the server complains: {text:.200}"),
+        _ => {}
+    }
+    ensure!(told.at.is_some(), "an event without a time: {text:.200}");
+    let at = told.at.and_then(|at| jiff::Timestamp::from_str(at).ok());
+    let at = at.context("a time that is none")?.as_millisecond();
+    let late = shared.clock.now().0.saturating_sub(at);
+    heard.latencies.add(u64::try_from(late).unwrap_or(0));
+    if let (Some(last), Some(seq)) = (last, told.seq)
+        && seq > last + 1
+    {
+        heard.gaps += 1;
+    }
+    Ok(told.seq.or(last))
+}

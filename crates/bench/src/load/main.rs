@@ -1,0 +1,188 @@
+//! Loads the real server: ten thousand WebSocket clients, a thousand requests a second beside two
+//! hundred children, and clients that mean no good. `cargo xtask load` builds and starts it.
+//!
+//! Clients are in processes of their own (`sortie-load clients …`), so that the memory and the CPU
+//! time of the server are its own.
+
+mod abuse;
+mod broadcast;
+mod clients;
+mod http;
+mod numbers;
+mod rest;
+mod server;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::{Value, json};
+
+use numbers::Row;
+
+/// Descriptors that the server and each process of clients may open.
+const OPEN_FILES: u64 = 40_000;
+
+/// What the command line asks for.
+#[derive(Debug)]
+struct Options {
+    sortie: PathBuf,
+    json: bool,
+    /// The short form, for every day: fewer clients, less time, the same promises.
+    short: bool,
+    /// Only this part.
+    only: Option<String>,
+    clients: Option<usize>,
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(kept) if kept => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether every promise was kept.
+fn run() -> Result<bool> {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    raise_limit()?;
+    if words.first().is_some_and(|word| word == "clients") {
+        words.remove(0);
+        clients::run(&words)?;
+        return Ok(true);
+    }
+    let options = parse(&words)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("start the executor")?;
+    let rows = runtime.block_on(measure(&options))?;
+    if options.json {
+        let all: Vec<Value> = rows.iter().map(Row::json).collect();
+        println!("{:#}", json!({ "rows": all }));
+    } else {
+        numbers::print(&rows);
+    }
+    let broken: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.broken)
+        .map(|row| row.what.as_str())
+        .collect();
+    if !broken.is_empty() {
+        eprintln!("promises that were not kept: {}", broken.join("; "));
+    }
+    Ok(broken.is_empty())
+}
+
+async fn measure(options: &Options) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let wanted = |name: &str| options.only.as_deref().is_none_or(|only| only == name);
+    if wanted("broadcast") {
+        let scene = broadcast::Scene {
+            clients: options
+                .clients
+                .unwrap_or(if options.short { 1_000 } else { 10_000 }),
+            runs: if options.short { 5 } else { 15 },
+        };
+        rows.extend(
+            broadcast::measure(&options.sortie, scene)
+                .await
+                .context("broadcast")?,
+        );
+    }
+    if wanted("rest") {
+        let scene = if options.short {
+            rest::Scene {
+                children: 50,
+                pairs: 1,
+                per_second: 300,
+            }
+        } else {
+            rest::Scene {
+                children: 200,
+                pairs: 3,
+                per_second: 1_000,
+            }
+        };
+        rows.extend(
+            rest::measure(&options.sortie, scene)
+                .await
+                .context("rest")?,
+        );
+    }
+    if wanted("abuse") {
+        let scene = abuse::Scene {
+            connections: if options.short { 300 } else { 1_000 },
+            seconds: if options.short { 8 } else { 30 },
+        };
+        rows.extend(
+            abuse::measure(&options.sortie, scene)
+                .await
+                .context("abuse")?,
+        );
+    }
+    ensure!(
+        !rows.is_empty(),
+        "nothing of that name: broadcast, rest or abuse"
+    );
+    Ok(rows)
+}
+
+fn parse(words: &[String]) -> Result<Options> {
+    let mut options = Options {
+        sortie: PathBuf::new(),
+        json: false,
+        short: false,
+        only: None,
+        clients: None,
+    };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || {
+            words
+                .next()
+                .with_context(|| format!("{word} needs a value"))
+        };
+        match word.as_str() {
+            "--json" => options.json = true,
+            "--short" => options.short = true,
+            "--sortie" => options.sortie = value()?.into(),
+            "--only" => options.only = Some(value()?.clone()),
+            "--clients" => options.clients = Some(value()?.parse().context("--clients")?),
+            other => bail!(
+                "unknown argument {other:?}; there are --sortie PATH, --short, --json, \
+                 --only broadcast|rest|abuse, --clients N"
+            ),
+        }
+    }
+    ensure!(
+        options.sortie.is_file(),
+        "--sortie has to name the binary of sortie"
+    );
+    Ok(options)
+}
+
+/// Lets this process, and all that it starts, open enough.
+fn raise_limit() -> Result<()> {
+    let now = getrlimit(Resource::Nofile);
+    if now.current.is_none_or(|current| current >= OPEN_FILES) {
+        return Ok(());
+    }
+    let maximum = now.maximum.map(|maximum| maximum.max(OPEN_FILES));
+    let wanted = Rlimit {
+        current: Some(OPEN_FILES),
+        maximum,
+    };
+    let within = Rlimit {
+        current: now.maximum.map(|maximum| maximum.min(OPEN_FILES)),
+        maximum: now.maximum,
+    };
+    setrlimit(Resource::Nofile, wanted)
+        .or_else(|_| setrlimit(Resource::Nofile, within))
+        .context("raise the limit of open files")
+}

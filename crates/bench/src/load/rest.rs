@@ -1,0 +1,246 @@
+//! Two hundred children with and without a thousand requests a second beside them, in turns.
+
+use std::path::Path;
+use std::str::FromStr as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::http::Http;
+use crate::numbers::{Row, Spread, median};
+use crate::server::{Address, Server};
+
+/// Connections that the requests go over.
+const CONNECTIONS: u32 = 20;
+/// How long each answer of the children's model takes.
+const LATENCY_MS: u64 = 1_000;
+/// Children may become slower by this part of their time.
+const MAX_SLOWDOWN_PERCENT: f64 = 5.0;
+/// Beyond this it is not the machine's fault any more.
+const BROKEN_SLOWDOWN_PERCENT: f64 = 25.0;
+/// Requests that may be answered late: more means that the server cannot keep the pace.
+const BROKEN_P99_MS: f64 = 1_000.0;
+
+/// How much.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scene {
+    pub(crate) children: u32,
+    pub(crate) pairs: u32,
+    pub(crate) per_second: u32,
+}
+
+/// Measures the wall time of the children with and without requests.
+pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
+    let server = Server::start(sortie).await?;
+    let mut http = Http::connect(&server.address).await?;
+    let model = server.script("fan-out.json", &fan_out(scene.children))?;
+    let warm = server.run(&mut http, &model, "warm-up").await?;
+    server.end_of(&mut http, &warm).await?;
+
+    let (mut alone, mut beside) = (Vec::new(), Vec::new());
+    let mut asked = Asked::new();
+    for pair in 0..scene.pairs {
+        alone.push(children(&server, &mut http, &model, &format!("alone-{pair}")).await?);
+        let load = Load::start(&server.address, &warm, scene.per_second);
+        beside.push(children(&server, &mut http, &model, &format!("beside-{pair}")).await?);
+        asked.add(&load.stop().await?);
+    }
+    let (alone, beside) = (median(alone), median(beside));
+    let slower = (beside / alone - 1.0) * 100.0;
+    ensure!(asked.latencies.total() > 0, "nothing was asked");
+    Ok(vec![
+        Row::number(
+            format!("{} children of {LATENCY_MS} ms × 4, alone", scene.children),
+            format!("{alone:.0} ms"),
+            alone,
+        ),
+        Row::number(
+            format!("… beside {} requests a second", scene.per_second),
+            format!("{beside:.0} ms ({slower:+.1} %)"),
+            slower,
+        )
+        .within(
+            format!("≤ {MAX_SLOWDOWN_PERCENT:.0} % slower"),
+            BROKEN_SLOWDOWN_PERCENT,
+        ),
+        Row::number(
+            "requests a second that were really answered",
+            format!("{:.0}", asked.per_second()),
+            asked.per_second(),
+        ),
+        Row::number(
+            "request to answer (list, get, stats), p50 / p99 / longest",
+            asked.latencies.shown(),
+            asked.latencies.per_mille(990) as f64,
+        )
+        .within("", BROKEN_P99_MS),
+        Row::number(
+            "answers that were not 200",
+            asked.bad.to_string(),
+            asked.bad as f64,
+        )
+        .within("none", 0.0),
+        Row::number(
+            "memory of the server at most",
+            format!("{:.0} MiB", server.memory_mib("VmHWM")?),
+            server.memory_mib("VmHWM")?,
+        ),
+    ])
+}
+
+/// Runs a fan-out and gives its wall time in milliseconds, by the server's own clock.
+async fn children(server: &Server, http: &mut Http, model: &str, session: &str) -> Result<f64> {
+    let run = server.run(http, model, session).await?;
+    let task = server.end_of(http, &run).await?;
+    let at = |name: &str| {
+        let text = task[name].as_str().context("a record without a time")?;
+        anyhow::Ok(jiff::Timestamp::from_str(text)?.as_millisecond())
+    };
+    Ok((at("completed_at")? - at("started_at")?) as f64)
+}
+
+/// A main run that sends children out, each of which looks at a file three times.
+fn fan_out(children: u32) -> Value {
+    let calls: Vec<Value> = (0..children)
+        .map(|number| {
+            json!({"tool": "task", "args": {
+                "description": format!("child {number}"),
+                "prompt": format!("read the note, {number}"),
+                "subagent_type": "explore",
+            }})
+        })
+        .collect();
+    let look = |turn: u32| {
+        json!({
+            "when": {"depth": 1, "turn": turn},
+            "calls": [{"tool": "read_file", "args": {"path": "note.txt", "offset": turn}}],
+        })
+    };
+    json!({
+        "version": 1,
+        "defaults": {
+            "latency_ms": LATENCY_MS,
+            "usage": {"input_tokens": 1000, "output_tokens": 50},
+        },
+        "rules": [
+            {"when": {"depth": 0, "turn": 1}, "latency_ms": 1, "calls": calls},
+            {"when": {"depth": 0}, "latency_ms": 1, "say": "done"},
+            look(1), look(2), look(3),
+            {"say": "done"},
+        ],
+    })
+}
+
+/// What came of the requests.
+struct Asked {
+    latencies: Spread,
+    bad: u64,
+    seconds: f64,
+}
+
+impl Asked {
+    fn new() -> Self {
+        Self {
+            latencies: Spread::new(),
+            bad: 0,
+            seconds: 0.0,
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.latencies.add_pairs(&other.latencies.pairs());
+        self.bad += other.bad;
+        self.seconds += other.seconds;
+    }
+
+    fn per_second(&self) -> f64 {
+        self.latencies.total() as f64 / self.seconds.max(0.001)
+    }
+}
+
+/// Requests at a fixed pace, whatever the answers do: a late answer delays no request but the next
+/// one on its connection, and that one's lateness counts.
+struct Load {
+    stop: Arc<AtomicBool>,
+    asked: Arc<Mutex<Asked>>,
+    started: Instant,
+    tasks: tokio::task::JoinSet<Result<()>>,
+}
+
+impl Load {
+    fn start(address: &Address, run: &str, per_second: u32) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::new(Mutex::new(Asked::new()));
+        let mut tasks = tokio::task::JoinSet::new();
+        let period = Duration::from_secs(1) * CONNECTIONS / per_second;
+        for number in 0..CONNECTIONS {
+            let pace = Pace {
+                address: address.clone(),
+                run: run.to_owned(),
+                first: Instant::now() + period * number / CONNECTIONS,
+                period,
+                stop: Arc::clone(&stop),
+                asked: Arc::clone(&asked),
+            };
+            tasks.spawn(pace.keep());
+        }
+        Self {
+            stop,
+            asked,
+            started: Instant::now(),
+            tasks,
+        }
+    }
+
+    async fn stop(mut self) -> Result<Asked> {
+        self.stop.store(true, Ordering::Relaxed);
+        while let Some(ended) = self.tasks.join_next().await {
+            ended.context("a requester died")??;
+        }
+        let mut asked = self.asked.lock().await;
+        asked.seconds = self.started.elapsed().as_secs_f64();
+        Ok(std::mem::replace(&mut *asked, Asked::new()))
+    }
+}
+
+/// One connection of the load.
+struct Pace {
+    address: Address,
+    run: String,
+    first: Instant,
+    period: Duration,
+    stop: Arc<AtomicBool>,
+    asked: Arc<Mutex<Asked>>,
+}
+
+impl Pace {
+    async fn keep(self) -> Result<()> {
+        let mut http = Http::connect(&self.address).await?;
+        let lines = [
+            "GET /api/tasks?limit=50&summary=true".to_owned(),
+            format!("GET /api/tasks/{}", self.run),
+            "GET /api/tasks/stats".to_owned(),
+            format!("GET /api/tasks/{}", self.run),
+            "GET /api/tasks?status=running&limit=50&summary=true".to_owned(),
+        ];
+        let mut ticks = interval_at(self.first, self.period);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+        for line in lines.iter().cycle() {
+            let due = ticks.tick().await;
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let (status, _) = http.ask(line, None).await?;
+            let late = u64::try_from(due.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let mut asked = self.asked.lock().await;
+            asked.latencies.add(late);
+            asked.bad += u64::from(status != 200);
+        }
+        Ok(())
+    }
+}

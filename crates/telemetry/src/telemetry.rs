@@ -1,0 +1,291 @@
+//! The service: hears that a run has ended, reads its journal, sends its spans.
+//!
+//! It costs the engine nothing: the news are a broadcast that nobody waits for, the queue holds ids
+//! and not spans, and a journal is read only when the collector is ready for it. What does not fit
+//! is dropped and counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sortie_core::{Journal, Notification, NotificationKind, RunId, Seq, StoreError};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Target, TelemetryConfig, TelemetryError};
+use crate::fold;
+use crate::otlp::{Collector, Sent};
+use crate::span::Span;
+
+/// Ended runs that wait for their turn. Ids only: 160 kB when full, and more than an hour of a busy
+/// server with a collector that is away.
+const MAX_WAITING: usize = 10_000;
+/// Spans that go into one request, unless a single run has more.
+const SPANS_PER_REQUEST: usize = 512;
+/// The most spans of one request: some 4 MB, which collectors take by default.
+const MAX_SPANS_PER_REQUEST: usize = 4_096;
+/// The first wait after a failure. It doubles up to the last one.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LAST_WAIT: Duration = Duration::from_secs(60);
+/// How often a request is tried before its spans are dropped: about a quarter of an hour.
+const MAX_TRIES: u32 = 20;
+/// How often a full queue is worth a line in the log.
+const COMPLAIN_EVERY: u64 = 1_000;
+
+/// What became of the runs that have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exported {
+    /// Spans that the collector has.
+    pub spans: u64,
+    /// Spans that it did not want, or that were given up.
+    pub dropped_spans: u64,
+    /// Runs that no spans were made of: the queue was full, or the journal could not be read.
+    pub dropped_runs: u64,
+    /// News that were missed, some of which may have been of a run's end.
+    pub missed_news: u64,
+}
+
+/// A running export. It ends by [`Telemetry::stop`]; dropping it stops it at once.
+#[derive(Debug)]
+pub struct Telemetry {
+    counts: Arc<Counts>,
+    stopping: CancellationToken,
+    listener: JoinHandle<()>,
+    exporter: JoinHandle<()>,
+}
+
+impl Telemetry {
+    /// Begins to export runs that end from now on. Has to be called inside a tokio runtime.
+    pub fn start(
+        config: &TelemetryConfig,
+        news: broadcast::Receiver<Notification>,
+        journals: Arc<dyn Journal>,
+    ) -> Result<Self, TelemetryError> {
+        let collector = Collector::new(Target::parse(config)?)?;
+        let counts = Arc::new(Counts::default());
+        let stopping = CancellationToken::new();
+        let (sender, waiting) = mpsc::channel(MAX_WAITING);
+        let listener = Listener {
+            news,
+            sender,
+            counts: Arc::clone(&counts),
+            stopping: stopping.clone(),
+        };
+        let exporter = Exporter {
+            collector,
+            journals,
+            waiting,
+            counts: Arc::clone(&counts),
+            stopping: stopping.clone(),
+        };
+        Ok(Self {
+            counts,
+            stopping,
+            listener: tokio::spawn(listener.run()),
+            exporter: tokio::spawn(exporter.run()),
+        })
+    }
+
+    /// What became of the runs so far.
+    pub fn exported(&self) -> Exported {
+        self.counts.read()
+    }
+
+    /// Sends what is there, for at most so long, and ends.
+    pub async fn stop(mut self, limit: Duration) -> Exported {
+        self.stopping.cancel();
+        let deadline = Instant::now() + limit;
+        for task in [&mut self.listener, &mut self.exporter] {
+            match tokio::time::timeout_at(deadline, &mut *task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "telemetry died"),
+                Err(_) => {
+                    task.abort();
+                    tracing::warn!("telemetry was not sent in time; the rest is dropped");
+                }
+            }
+        }
+        let exported = self.counts.read();
+        tracing::debug!(?exported, "telemetry has ended");
+        exported
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        self.listener.abort();
+        self.exporter.abort();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    spans: AtomicU64,
+    dropped_spans: AtomicU64,
+    dropped_runs: AtomicU64,
+    missed_news: AtomicU64,
+}
+
+impl Counts {
+    fn read(&self) -> Exported {
+        Exported {
+            spans: self.spans.load(Ordering::Relaxed),
+            dropped_spans: self.dropped_spans.load(Ordering::Relaxed),
+            dropped_runs: self.dropped_runs.load(Ordering::Relaxed),
+            missed_news: self.missed_news.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Turns news into ids of ended runs. It never waits for the exporter, so it hardly misses any.
+#[derive(Debug)]
+struct Listener {
+    news: broadcast::Receiver<Notification>,
+    sender: mpsc::Sender<RunId>,
+    counts: Arc<Counts>,
+    stopping: CancellationToken,
+}
+
+impl Listener {
+    async fn run(mut self) {
+        let stopping = self.stopping.clone();
+        loop {
+            let heard = tokio::select! {
+                biased;
+                heard = self.news.recv() => heard,
+                () = stopping.cancelled() => return,
+            };
+            match heard {
+                Ok(notification) => self.note(&notification),
+                Err(RecvError::Lagged(missed)) => {
+                    self.counts.missed_news.fetch_add(missed, Ordering::Relaxed);
+                    tracing::warn!(missed, "telemetry fell behind and may miss runs");
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn note(&self, notification: &Notification) {
+        let ended = matches!(
+            notification.kind,
+            NotificationKind::Completed { .. }
+                | NotificationKind::Failed { .. }
+                | NotificationKind::Timeout { .. }
+                | NotificationKind::Cancelled { .. }
+        );
+        if ended && self.sender.try_send(notification.task_id).is_err() {
+            let dropped = self.counts.dropped_runs.fetch_add(1, Ordering::Relaxed) + 1;
+            if dropped % COMPLAIN_EVERY == 1 {
+                tracing::warn!(
+                    dropped,
+                    "telemetry drops runs: the collector does not keep up"
+                );
+            }
+        }
+    }
+}
+
+/// Reads journals and sends spans, one request after the other.
+struct Exporter {
+    collector: Collector,
+    journals: Arc<dyn Journal>,
+    waiting: mpsc::Receiver<RunId>,
+    counts: Arc<Counts>,
+    stopping: CancellationToken,
+}
+
+impl Exporter {
+    /// Ends when the listener has ended and everything is sent.
+    async fn run(mut self) {
+        while let Some(run) = self.waiting.recv().await {
+            let mut spans = self.spans(run).await;
+            while spans.len() < SPANS_PER_REQUEST
+                && let Ok(run) = self.waiting.try_recv()
+            {
+                spans.extend(self.spans(run).await);
+            }
+            for part in spans.chunks(MAX_SPANS_PER_REQUEST) {
+                self.send(part).await;
+            }
+        }
+    }
+
+    async fn spans(&self, run: RunId) -> Vec<Span> {
+        match self.journals.read(run, Seq(0)).await {
+            Ok(entries) => fold::spans(&entries, self.collector.target().capture),
+            // Somebody deleted it between its end and now.
+            Err(StoreError::NotFound(_)) => Vec::new(),
+            Err(error) => {
+                self.counts.dropped_runs.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(%run, %error, "telemetry cannot read a journal");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Sends until the collector has an opinion, or patience ends.
+    async fn send(&self, spans: &[Span]) {
+        if spans.is_empty() {
+            return;
+        }
+        let mut wait = FIRST_WAIT;
+        for attempt in 1..=MAX_TRIES {
+            match self.collector.send(spans).await {
+                Sent::Accepted { refused, words } => return self.accepted(spans, refused, &words),
+                Sent::Refused(why) => {
+                    self.given_up(spans);
+                    tracing::warn!(
+                        collector = self.collector.target().shown(),
+                        why,
+                        spans = spans.len(),
+                        "telemetry was refused"
+                    );
+                    return;
+                }
+                Sent::Later(why) => tracing::warn!(
+                    collector = self.collector.target().shown(),
+                    why,
+                    attempt,
+                    again_in_s = wait.as_secs(),
+                    "telemetry could not be sent"
+                ),
+            }
+            tokio::select! {
+                () = tokio::time::sleep(wait) => {}
+                // One more try, and then nobody waits for it any more.
+                () = self.stopping.cancelled() => {
+                    if let Sent::Accepted { refused, words } = self.collector.send(spans).await {
+                        return self.accepted(spans, refused, &words);
+                    }
+                    break;
+                }
+            }
+            wait = (wait * 2).min(LAST_WAIT);
+        }
+        self.given_up(spans);
+        tracing::warn!(spans = spans.len(), "telemetry was given up");
+    }
+
+    fn accepted(&self, spans: &[Span], refused: u64, words: &str) {
+        let refused = refused.min(spans.len() as u64);
+        let taken = spans.len() as u64 - refused;
+        self.counts.spans.fetch_add(taken, Ordering::Relaxed);
+        if refused > 0 {
+            self.counts
+                .dropped_spans
+                .fetch_add(refused, Ordering::Relaxed);
+            tracing::warn!(refused, words, "the collector did not want all spans");
+        }
+    }
+
+    fn given_up(&self, spans: &[Span]) {
+        let count = spans.len() as u64;
+        self.counts
+            .dropped_spans
+            .fetch_add(count, Ordering::Relaxed);
+    }
+}

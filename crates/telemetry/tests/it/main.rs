@@ -1,0 +1,7 @@
+//! Journals in, spans out: as data, as properties, and through a real collector on loopback.
+
+mod collector;
+mod export;
+mod journal;
+mod properties;
+mod stories;

@@ -1,0 +1,217 @@
+//! A real server with a few runs in its store.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::{Value, json};
+
+/// How long it may take to start, and to answer us.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often we look.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// What the scripted model does: a child that reads a file, a call that needs a person, and an end.
+const SCRIPT: &str = r#"
+version: 1
+rules:
+  - when: { depth: 1, turn: 1 }
+    calls: [{ tool: read_file, args: { path: note.txt } }]
+  - when: { depth: 1 }
+    say: found it
+  - when: { task: "ask*", turn: 1 }
+    calls: [{ tool: write_file, args: { path: new.txt, content: words } }]
+  - when: { task: "send*", turn: 1 }
+    calls: [{ tool: task, args: { description: look, prompt: look, subagent_type: explore } }]
+  - say: done
+"#;
+
+/// A running server; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Server {
+    child: Child,
+    folder: PathBuf,
+    address: String,
+    token: String,
+}
+
+/// What is in its store.
+#[derive(Debug)]
+pub(super) struct Seeded {
+    task: String,
+    session: String,
+}
+
+impl Seeded {
+    /// Tells Schemathesis what exists, so that requests are about something.
+    pub(super) fn config(&self) -> String {
+        let Self { task, session } = self;
+        format!(
+            "[parameters]\n\"path.id\" = {task:?}\n\"path.session_id\" = {session:?}\n\"path.name\" = \"explore\"\n"
+        )
+    }
+}
+
+impl Server {
+    /// Starts it and waits until it answers.
+    pub(super) fn start(binary: &Path, folder: &Path) -> Result<Self> {
+        let workspace = folder.join("workspace");
+        fs::create_dir(&workspace).context("making a workspace")?;
+        fs::write(workspace.join("note.txt"), "a note\n")?;
+        fs::write(folder.join("script.yaml"), SCRIPT)?;
+        let child = Command::new(binary)
+            .arg("--home")
+            .arg(folder.join("home"))
+            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
+            .current_dir(&workspace)
+            .env("HOME", folder)
+            // Whatever is asked, nobody outside is.
+            .env(
+                "SORTIE__MODEL",
+                format!("script:{}", folder.join("script.yaml").display()),
+            )
+            .env("SORTIE__SERVER__RATE__PER_SECOND", "100000")
+            .env("SORTIE__SERVER__RATE__BURST", "100000")
+            .env_remove("SORTIE_HOME")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.join("log")).context("making a log")?)
+            .spawn()
+            .context("starting sortie serve")?;
+        let mut server = Self {
+            child,
+            folder: folder.to_owned(),
+            address: String::new(),
+            token: String::new(),
+        };
+        server.wait()?;
+        Ok(server)
+    }
+
+    fn wait(&mut self) -> Result<()> {
+        let home = self.folder.join("home");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let state = fs::read(home.join("server.json")).unwrap_or_default();
+            let state: Value = serde_json::from_slice(&state).unwrap_or_default();
+            let token = fs::read_to_string(home.join("token"));
+            if let (Some(address), Ok(token)) = (state["address"].as_str(), token) {
+                address
+                    .trim_start_matches("http://")
+                    .clone_into(&mut self.address);
+                token.trim().clone_into(&mut self.token);
+                if self.ask("GET /readyz", None).is_ok() {
+                    return Ok(());
+                }
+            }
+            ensure!(self.is_alive()?, "the server ended: {}", self.log());
+            ensure!(
+                Instant::now() < deadline,
+                "the server is not ready: {}",
+                self.log()
+            );
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// An address of it.
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What opens it.
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Whether it still runs.
+    pub(super) fn is_alive(&mut self) -> Result<bool> {
+        Ok(self
+            .child
+            .try_wait()
+            .context("watching the server")?
+            .is_none())
+    }
+
+    /// Makes a few runs: one with a child, one that waits for a person, one that is done.
+    pub(super) fn seed(&self) -> Result<Seeded> {
+        let session = "api:seeded";
+        let task = self.run("send one out", session, "completed")?;
+        self.run("ask a person", "api:asking", "running")?;
+        self.run("say a word", session, "completed")?;
+        Ok(Seeded {
+            task,
+            session: session.to_owned(),
+        })
+    }
+
+    fn run(&self, message: &str, session: &str, until: &str) -> Result<String> {
+        let model = format!("script:{}", self.folder.join("script.yaml").display());
+        let body = json!({
+            "message": message,
+            "session_id": session,
+            "agent": "main",
+            "main": true,
+            "model": model,
+            "workspace": self.folder.join("workspace"),
+        });
+        let task = self.ask("POST /api/tasks", Some(&body))?;
+        let id = task["task_id"]
+            .as_str()
+            .context("a task without an id")?
+            .to_owned();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let task = self.ask(&format!("GET /api/tasks/{id}"), None)?;
+            if task["status"] == until {
+                return Ok(id);
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "{message:?} is not {until}: {task}"
+            );
+            std::thread::park_timeout(LOOK_EVERY);
+        }
+    }
+
+    /// HTTP 1.0, as it has neither chunks nor connections that stay open.
+    fn ask(&self, line: &str, body: Option<&Value>) -> Result<Value> {
+        let mut stream = TcpStream::connect(&self.address).context("reaching the server")?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let (address, token, length) = (&self.address, &self.token, body.len());
+        write!(
+            stream,
+            "{line} HTTP/1.0\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+        )?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let (head, body) = answer
+            .split_once("\r\n\r\n")
+            .context("the server gave no answer")?;
+        let status = head.split_whitespace().nth(1).unwrap_or_default();
+        if !status.starts_with('2') {
+            bail!("{line} was answered with {status}: {body}");
+        }
+        serde_json::from_str(body).with_context(|| format!("the answer to {line}"))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended by itself, and then there is nothing to do.
+        if self.child.kill().is_ok()
+            && let Err(error) = self.child.wait()
+        {
+            eprintln!("warning: the server was not seen to end: {error}");
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! `cargo xtask load`: the real server under load.
+
+use anyhow::Result;
+
+use crate::{place, shell};
+
+/// Measures an optimised build; `--ci` is the short form, with what the tests have built.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let short = arguments.iter().any(|argument| argument == "--ci");
+    let profile = if short { "dev" } else { "bench-run" };
+    let mut cargo = shell::cargo(&["build", "--quiet", "--profile", profile])?;
+    shell::run(cargo.args(["-p", "sortie", "-p", "sortie-bench"]))?;
+    let folder = place::target()?.join(if short { "debug" } else { "bench-run" });
+    let mut load = std::process::Command::new(folder.join("sortie-load"));
+    load.arg("--sortie").arg(folder.join("sortie"));
+    if short {
+        load.arg("--short");
+    }
+    load.args(arguments.iter().filter(|argument| *argument != "--ci"));
+    shell::run(&mut load)
+}

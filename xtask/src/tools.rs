@@ -1,0 +1,101 @@
+//! The tools of others, at exact versions, in the user's cache.
+//!
+//! A folder is named after the lock file it was installed by and appears when it is complete, so
+//! that it is there once, and never half.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::{place, shell};
+
+/// The oldest Python that the tools take.
+pub(crate) const PYTHON_VERSION: &str = "3.11";
+/// Says whether this interpreter will do.
+const PYTHON_PROBE: &str = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))";
+
+/// Whether Node and npm are here.
+pub(crate) fn has_node() -> bool {
+    let starts = |program: &str| shell::works(Command::new(program).arg("--version"));
+    starts("node") && starts("npm")
+}
+
+/// Whether a Python that is new enough is here, with venv.
+pub(crate) fn has_python() -> bool {
+    shell::works(Command::new("python3").args(["-c", PYTHON_PROBE]))
+}
+
+/// The folder of an environment with what a `requirements.txt` names, or nothing where there is no
+/// Python.
+pub(crate) fn python(name: &str, lock: &Path) -> Result<Option<PathBuf>> {
+    if !has_python() {
+        return Ok(None);
+    }
+    let installed = installed(name, lock, |target| {
+        shell::run(Command::new("python3").args(["-m", "venv"]).arg(target))?;
+        let install = [
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ];
+        let exactly = [
+            "--require-hashes",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "-r",
+        ];
+        shell::run(
+            Command::new(target.join("bin/python"))
+                .args(install)
+                .args(exactly)
+                .arg(lock),
+        )
+    })?;
+    Ok(Some(installed))
+}
+
+/// The folder of this name that was installed by this lock file; installs it where it is missing.
+pub(crate) fn installed(
+    name: &str,
+    lock: &Path,
+    install: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let content = fs::read(lock).with_context(|| format!("reading {}", lock.display()))?;
+    let tools = place::cache()?.join("tools");
+    let complete = tools.join(format!("{name}-{:016x}", hash(&content)));
+    if complete.is_dir() {
+        return Ok(complete);
+    }
+    println!("installing {name} (once for each {})", lock.display());
+    let beside = tools.join(format!("{name}-{}.part", std::process::id()));
+    if beside.exists() {
+        fs::remove_dir_all(&beside).with_context(|| format!("clearing {}", beside.display()))?;
+    }
+    fs::create_dir_all(&beside).with_context(|| format!("making {}", beside.display()))?;
+    let done = install(&beside).and_then(|()| finish(&beside, &complete));
+    if done.is_err() {
+        // What is left is of no use; the error to tell is the first one.
+        drop(fs::remove_dir_all(&beside));
+    }
+    done.map(|()| complete)
+}
+
+fn finish(beside: &Path, complete: &Path) -> Result<()> {
+    match fs::rename(beside, complete) {
+        // Somebody else was faster, with the same.
+        Err(_) if complete.is_dir() => Ok(fs::remove_dir_all(beside)?),
+        renamed => renamed.with_context(|| format!("making {}", complete.display())),
+    }
+}
+
+fn hash(content: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    hasher.finish()
+}
