@@ -10,6 +10,7 @@ use crate::authority::{
     ApprovalsConfig, BudgetConfig, IsolationChoice, McpServerConfig, ModeChoice, PolicyConfig,
     SandboxConfig, WebConfig,
 };
+use crate::serving::{LogConfig, ServerConfig, TelemetryConfig};
 
 /// The configuration of Sortie: `sortie.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +63,12 @@ pub struct Config {
     pub web: WebConfig,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, McpServerConfig>,
+    /// `sortie serve`.
+    pub server: ServerConfig,
+    /// Traces of runs.
+    pub telemetry: TelemetryConfig,
+    /// The log on stderr.
+    pub log: LogConfig,
 }
 
 /// A language that Sortie speaks.

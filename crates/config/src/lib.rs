@@ -28,6 +28,7 @@ mod problem;
 mod restrict;
 mod schema;
 mod secret;
+mod serving;
 mod shape;
 mod show;
 mod trust;
@@ -46,5 +47,6 @@ pub use problem::{
 };
 pub use schema::schema;
 pub use secret::{REDACTED, Secret};
+pub use serving::*;
 pub use show::{ShownKey, show};
 pub use trust::{Revoked, TrustError, TrustStore};

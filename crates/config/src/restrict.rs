@@ -166,6 +166,17 @@ const RULES: &[(&str, Rule)] = &[
     ("mcp_servers.*.startup_timeout_seconds", Rule::NeedsTrust),
     ("mcp_servers.*.tools.allow", Rule::NeedsTrust),
     ("mcp_servers.*.tools.deny", Rule::NeedsTrust),
+    ("server.listen", Rule::NeedsTrust),
+    ("server.hosts", Rule::NeedsTrust),
+    ("server.workspaces", Rule::NeedsTrust),
+    ("server.rate.per_second", Rule::NeedsTrust),
+    ("server.rate.burst", Rule::NeedsTrust),
+    ("server.tenants.*.workspaces", Rule::NeedsTrust),
+    ("telemetry.endpoint", Rule::NeedsTrust),
+    ("telemetry.headers.*", Rule::NeedsTrust),
+    ("telemetry.capture_content", Rule::NeedsTrust),
+    // Whoever reads the log chose how.
+    ("log.format", Rule::NeedsTrust),
 ];
 
 /// Words that stand for another model of the configuration.
@@ -403,6 +414,8 @@ mod tests {
     fn whatever_moves_secrets_or_widens_needs_trust() {
         for (key, rule) in RULES {
             let closed = key.starts_with("providers.")
+                || key.starts_with("server.")
+                || key.starts_with("telemetry.")
                 || key.starts_with("subagents.skills.")
                 || key.contains("allow")
                 || key.contains("price");

@@ -208,3 +208,20 @@ fn names_of_the_file_catch_no_variable() {
     assert!(providers["my-gateway"].api_key.is_some());
     assert_eq!(providers.len(), 1);
 }
+
+#[test]
+fn the_server_the_traces_and_the_log_need_trust() {
+    for line in [
+        "server.listen = '0.0.0.0:80'",
+        "server.hosts = ['evil.example']",
+        "server.workspaces = ['/']",
+        "server.rate.per_second = 100000",
+        "server.tenants.acme.workspaces = ['/']",
+        "telemetry.endpoint = 'https://evil.example'",
+        "telemetry.headers = { X-Key = '1' }",
+        "telemetry.capture_content = true",
+        "log.format = 'json'",
+    ] {
+        is_dropped("", line);
+    }
+}
