@@ -11,8 +11,7 @@ use std::process::Command;
 use anyhow::{Result, bail, ensure};
 
 use crate::scratch::Scratch;
-use crate::shell::{self, cargo};
-use crate::{place, tools};
+use crate::{binary, place, shell, tools};
 
 use server::Server;
 
@@ -45,8 +44,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             tools::PYTHON_VERSION
         );
     };
-    shell::run(&mut cargo(&["build", "--quiet", "-p", "sortie"])?)?;
-    let binary = place::target()?.join("debug/sortie");
+    let binary = binary::sortie()?;
     let name = format!("sortie-api-{}", std::process::id());
     let mut scratch = Scratch::new(&std::env::temp_dir(), &name)?;
     let done = ask(&binary, &tools, scratch.path());

@@ -15,8 +15,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::place;
 use crate::scratch::Scratch;
-use crate::shell::{self, cargo};
-use crate::tools;
+use crate::{binary, shell, tools};
 
 /// Runs both parts; `--ci` does not let Node be missing.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -27,8 +26,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
             bail!("contract does not know {other:?}; `cargo xtask help` lists what it does")
         }
     };
-    shell::run(&mut cargo(&["build", "--quiet", "-p", "sortie"])?)?;
-    let binary = place::target()?.join("debug/sortie");
+    let binary = binary::sortie()?;
     let name = format!("sortie-contract-{}", std::process::id());
     let mut scratch = Scratch::new(&std::env::temp_dir(), &name)?;
     let done = parts(&binary, scratch.path(), must_have_node);

@@ -13,13 +13,13 @@ mod scenario;
 mod site;
 mod sweep;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::random::any_seed;
 use crate::scratch::Scratch;
-use crate::{place, shell};
+use crate::{binary, place};
 
 /// Kill cycles of the long form: no failure bounds the rate at 3 in 1,000.
 const LONG_CYCLES: u64 = 1000;
@@ -31,7 +31,7 @@ const SHORT_POINTS: usize = 60;
 /// Runs the chosen parts.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let binary = build()?;
+    let binary = binary::with_crash_points()?;
     let parent = place::cache()?.join("crash");
     let mut scratch = Scratch::new(&parent, &format!("{}-{}", options.seed, std::process::id()))?;
     println!("seed {}, folder {}", options.seed, scratch.path().display());
@@ -124,13 +124,6 @@ fn number(name: &str, value: Option<&String>) -> Result<u64> {
     value
         .parse()
         .with_context(|| format!("{name} needs a number, and got {value:?}"))
-}
-
-/// The binary with its crash points, in the profile that the tests have built already.
-fn build() -> Result<PathBuf> {
-    let mut cargo = shell::cargo(&["build", "--quiet"])?;
-    shell::run(cargo.args(["-p", "sortie", "--features", "crash-points"]))?;
-    Ok(place::target()?.join("debug/sortie"))
 }
 
 #[cfg(test)]

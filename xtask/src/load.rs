@@ -2,15 +2,16 @@
 
 use anyhow::Result;
 
-use crate::{place, shell};
+use crate::{binary, shell};
 
 /// Measures an optimised build; `--ci` is the short form, with what the tests have built.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let short = arguments.iter().any(|argument| argument == "--ci");
-    let profile = if short { "dev" } else { "bench-run" };
-    let mut cargo = shell::cargo(&["build", "--quiet", "--profile", profile])?;
-    shell::run(cargo.args(["-p", "sortie", "-p", "sortie-bench"]))?;
-    let folder = place::target()?.join(if short { "debug" } else { "bench-run" });
+    let folder = if short {
+        binary::folder(&[])?
+    } else {
+        binary::optimised()?
+    };
     let mut load = std::process::Command::new(folder.join("sortie-load"));
     load.arg("--sortie").arg(folder.join("sortie"));
     if short {

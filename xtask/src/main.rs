@@ -2,6 +2,7 @@
 
 mod api;
 mod bench;
+mod binary;
 mod contract;
 mod crash;
 mod help;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::scratch::Scratch;
 use crate::shell::cargo;
-use crate::{api, contract, crash, load, place, setup, shell, tidy, web};
+use crate::{api, binary, contract, crash, load, place, setup, shell, tidy, web};
 
 /// The features under which the crash tests can kill the binary at chosen points.
 const CRASH_POINTS: &str = "sortie/crash-points";
@@ -38,8 +38,8 @@ const STEPS: [Step; 17] = [
     ("API against its document", |_| api::run(&[])),
     ("page in a browser", |_| web::browser()),
     ("load, short form", |_| load::run(&["--ci".to_owned()])),
-    ("crash, short form", |_| crash::run(&["--ci".to_owned()])),
     ("README", |_| readme()),
+    ("crash, short form", |_| crash::run(&["--ci".to_owned()])),
 ];
 
 #[derive(Debug)]
@@ -132,8 +132,7 @@ fn deny(options: &Options) -> Result<()> {
 
 /// The README's first command, as a newcomer would run it.
 fn readme() -> Result<()> {
-    shell::run(&mut cargo(&["build", "--quiet", "-p", "sortie"])?)?;
-    let binary = place::target()?.join("debug/sortie");
+    let binary = binary::sortie()?;
     let scratch = Scratch::new(
         &std::env::temp_dir(),
         &format!("sortie-readme-{}", std::process::id()),

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::{place, shell, tools};
+use crate::{binary, place, shell, tools};
 
 /// What was installed last: the lock file itself. The build of `crates/page` keeps the same.
 const STAMP: &str = "node_modules/.sortie-installed";
@@ -34,8 +34,7 @@ pub(crate) fn checks() -> Result<()> {
 /// The whole story in a browser, against the real server.
 pub(crate) fn browser() -> Result<()> {
     let web = install()?;
-    shell::run(&mut shell::cargo(&["build", "--quiet", "-p", "sortie"])?)?;
-    let binary = place::target()?.join("debug/sortie");
+    let binary = binary::sortie()?;
     shell::run(
         Command::new("npm")
             .args(["run", "e2e"])
