@@ -215,16 +215,17 @@ impl Exporter {
     }
 
     async fn spans(&self, run: RunId) -> Vec<Span> {
-        match self.journals.read(run, Seq(0)).await {
-            Ok(entries) => fold::spans(&entries, self.collector.target().capture),
-            // Somebody deleted it between its end and now.
-            Err(StoreError::NotFound(_)) => Vec::new(),
-            Err(error) => {
-                self.counts.dropped_runs.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%run, %error, "telemetry cannot read a journal");
-                Vec::new()
-            }
-        }
+        let read = self.journals.read(run, Seq(0)).await;
+        let spans = read.map(|entries| fold::spans(&entries, self.collector.target().capture));
+        let why = match spans {
+            Ok(spans) if !spans.is_empty() => return spans,
+            // A transcript may be removed as soon as the result is delivered.
+            Ok(_) | Err(StoreError::NotFound(_)) => "its journal is gone".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.counts.dropped_runs.fetch_add(1, Ordering::Relaxed);
+        tracing::warn!(%run, why, "telemetry has nothing to tell of a run");
+        Vec::new()
     }
 
     /// Sends until the collector has an opinion, or patience ends.
