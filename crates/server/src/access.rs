@@ -1,0 +1,254 @@
+//! Who may do what: the role that each route needs, whose things somebody sees, and where they may
+//! work.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use axum::http::Method;
+use sortie_core::{
+    ListFilter, MIN_PREFIX_CHARS, Mode, OpenRequest, RunId, RunRecord, SessionKey, StoreError,
+    Tenant,
+};
+use sortie_protocol::Role;
+
+use crate::app::App;
+use crate::guard::Caller;
+use crate::problem::{Kind, Problem};
+
+/// Routes for admins, whatever the method.
+const ADMIN: &[&str] = &[
+    "/api/audit/verify",
+    "/api/config",
+    "/api/doctor",
+    "/api/keys",
+    "/api/keys/{id}",
+    "/api/keys/{id}/rotate",
+    "/api/login-links",
+];
+/// Kinds of models that read a path of this machine.
+const LOCAL_MODELS: [&str; 2] = ["script:", "replay:"];
+/// How many tasks of a tenant are looked through for a prefix.
+const MAX_LOOKED_THROUGH: u32 = 1_000;
+
+/// The role that a route needs. Looking is for viewers, everything else for operators, unless the
+/// route is in a list.
+pub(crate) fn needed(method: &Method, path: &str) -> Role {
+    if ADMIN.contains(&path) {
+        return Role::Admin;
+    }
+    match (method, path) {
+        // Leaving is for everybody.
+        (_, "/api/logout") => Role::Viewer,
+        (&Method::DELETE, "/api/sessions/{id}/grants") => Role::Admin,
+        (&Method::GET | &Method::HEAD, _) => Role::Viewer,
+        (_, _) => Role::Operator,
+    }
+}
+
+impl App {
+    /// The task that a caller means: by its whole id, or by a beginning that fits only one.
+    pub(crate) async fn task(&self, caller: &Caller, id: &str) -> Result<RunRecord, Problem> {
+        let run = match id.parse::<RunId>() {
+            Ok(run) => run,
+            Err(_) => self.by_prefix(caller, id).await?,
+        };
+        let record = match self.runtime.get(run).await {
+            Ok(record) if caller.sees(record.tenant.as_ref()) => record,
+            // Not a word about things of others, not even that they are there.
+            Ok(_) => return Err(no_task(id)),
+            Err(sortie_runtime::RuntimeError::Store(StoreError::NotFound(_))) => {
+                return Err(no_task(id));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(record)
+    }
+
+    async fn by_prefix(&self, caller: &Caller, prefix: &str) -> Result<RunId, Problem> {
+        let is_prefix = prefix.len() >= MIN_PREFIX_CHARS
+            && prefix
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        if !is_prefix {
+            return Err(no_task(prefix));
+        }
+        let prefix = prefix.to_ascii_lowercase();
+        let Some(tenant) = caller.tenant() else {
+            return match self.runtime.resolve(&prefix).await {
+                Err(sortie_runtime::RuntimeError::Store(StoreError::NotFound(_))) => {
+                    Err(no_task(&prefix))
+                }
+                found => Ok(found?),
+            };
+        };
+        let records = self
+            .runtime
+            .list(ListFilter {
+                tenant: Some(tenant.clone()),
+                text: Some(prefix.clone()),
+                archived: true,
+                limit: MAX_LOOKED_THROUGH,
+                ..ListFilter::default()
+            })
+            .await?;
+        let mut fitting = records
+            .iter()
+            .map(|record| record.run_id)
+            .filter(|run| run.to_string().starts_with(&prefix));
+        match (fitting.next(), fitting.count()) {
+            (None, _) => Err(no_task(&prefix)),
+            (Some(run), 0) => Ok(run),
+            (Some(_), more) => Err(Problem::from(StoreError::Ambiguous {
+                prefix,
+                count: more + 1,
+            })),
+        }
+    }
+
+    /// The request that a caller means.
+    pub(crate) async fn request(&self, caller: &Caller, id: &str) -> Result<OpenRequest, Problem> {
+        let missing = || Problem::not_found(format!("nobody asks {id:?}; look in /api/approvals"));
+        match self.runtime.find_request(id).await {
+            Ok(request) if caller.sees(request.tenant.as_ref()) => Ok(request),
+            Ok(_)
+            | Err(sortie_runtime::RuntimeError::Store(
+                StoreError::NotFound(_) | StoreError::Ambiguous { .. },
+            )) => Err(missing()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The folder that a caller's run works in.
+    pub(crate) fn workspace(
+        &self,
+        caller: &Caller,
+        wanted: Option<&str>,
+    ) -> Result<PathBuf, Problem> {
+        let roots = self.roots(caller.tenant())?;
+        let Some(wanted) = wanted else {
+            return roots.into_iter().next().ok_or_else(|| {
+                Problem::bad("no folder is set in [server] workspaces; name one in `workspace`")
+            });
+        };
+        let wanted = Path::new(wanted);
+        if !wanted.is_absolute() {
+            return Err(Problem::bad("`workspace` has to be an absolute path"));
+        }
+        // The same words for a folder that is not there, or nobody could be kept from looking around.
+        let outside = || {
+            Problem::forbidden("this key may not work there; [server] workspaces says where it may")
+        };
+        let real = match wanted.canonicalize() {
+            Ok(real) if real.is_dir() => real,
+            Ok(_) | Err(_) if caller.rules_all() => {
+                return Err(Problem::bad("`workspace` is no folder that can be opened"));
+            }
+            Ok(_) | Err(_) => return Err(outside()),
+        };
+        let inside = roots.iter().any(|root| real.starts_with(root));
+        if inside || caller.rules_all() {
+            Ok(real)
+        } else {
+            Err(outside())
+        }
+    }
+
+    /// The folders that somebody may work in, as they really are.
+    fn roots(&self, tenant: Option<&Tenant>) -> Result<Vec<PathBuf>, Problem> {
+        let Some(tenant) = tenant else {
+            return Ok(real(&self.config.workspaces));
+        };
+        let set = self.config.tenants.get(tenant);
+        if let Some(set) = set.filter(|set| !set.workspaces.is_empty()) {
+            return Ok(real(&set.workspaces));
+        }
+        let own = self.config.home.join("tenants").join(tenant.as_str());
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&own)
+            .map_err(|error| crate::problem::internal(&error))?;
+        Ok(real(&[own]))
+    }
+
+    /// How calls that change something are treated in a caller's run.
+    pub(crate) fn mode(&self, caller: &Caller, wanted: Option<Mode>) -> Result<Mode, Problem> {
+        let free = caller.role() == Role::Admin;
+        match wanted {
+            None if free => Ok(self.config.default_mode),
+            None => Ok(self.config.default_mode.within(Mode::Default)),
+            Some(mode) if free || mode <= Mode::Default => Ok(mode),
+            Some(mode) => Err(Problem::forbidden(format!(
+                "only an admin may let runs be so free ({mode}); use default, plan or dont_ask"
+            ))),
+        }
+    }
+
+    /// Whether a caller may name this model: some kinds of models read files of this machine.
+    pub(crate) fn check_model(&self, caller: &Caller, model: Option<&str>) -> Result<(), Problem> {
+        let Some(model) = model else {
+            return Ok(());
+        };
+        let is_local = LOCAL_MODELS.iter().any(|kind| model.starts_with(kind));
+        if is_local && !caller.rules_all() && model != self.config.default_model {
+            return Err(Problem::forbidden(
+                "only an admin may name a model that is a file of this machine",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Reads `channel:chat_id`; a caller who names none has a session of its own.
+pub(crate) fn session(caller: &Caller, wanted: Option<&str>) -> Result<SessionKey, Problem> {
+    /// Longer keys are no names any more.
+    const MAX_SESSION_CHARS: usize = 200;
+    let text = match wanted {
+        Some(text) => text.to_owned(),
+        None => format!("api:{}", caller.key()),
+    };
+    if text.chars().count() > MAX_SESSION_CHARS || text.chars().any(char::is_control) {
+        return Err(Problem::bad(format!(
+            "a session is called by at most {MAX_SESSION_CHARS} characters, none of them a control \
+             character"
+        )));
+    }
+    text.parse()
+        .map_err(|error: sortie_core::BadSessionKey| Problem::bad(error.to_string()))
+}
+
+pub(crate) fn no_task(id: &str) -> Problem {
+    Problem::new(
+        Kind::NotFound,
+        format!("there is no task {id:?}; look in GET /api/tasks"),
+    )
+}
+
+/// Folders as they really are; those that are not there are left out.
+fn real(folders: &[PathBuf]) -> Vec<PathBuf> {
+    folders
+        .iter()
+        .filter_map(|folder| folder.canonicalize().ok())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_follow_the_route() {
+        let check = |method: Method, path: &str, role: Role| {
+            assert_eq!(needed(&method, path), role, "{method} {path}");
+        };
+        check(Method::GET, "/api/tasks", Role::Viewer);
+        check(Method::POST, "/api/tasks", Role::Operator);
+        check(Method::DELETE, "/api/tasks/{id}", Role::Operator);
+        check(Method::GET, "/api/keys", Role::Admin);
+        check(Method::GET, "/api/sessions/{id}/grants", Role::Viewer);
+        check(Method::DELETE, "/api/sessions/{id}/grants", Role::Admin);
+        check(Method::POST, "/api/logout", Role::Viewer);
+        check(Method::POST, "/whatever/comes", Role::Operator);
+    }
+}

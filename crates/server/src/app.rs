@@ -1,0 +1,101 @@
+//! What all handlers share, and the router that they are in.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{FromRef, Request};
+use axum::middleware;
+use axum::response::{IntoResponse as _, Response};
+use sortie_core::Timestamp;
+use sortie_runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::ServerConfig;
+use crate::guard::{self, Failures, Names, Rates};
+use crate::host::Host;
+use crate::hub::Hub;
+use crate::keys::KeyRing;
+use crate::links::Links;
+use crate::metrics::Metrics;
+use crate::once::UnderWay;
+use crate::problem::{Kind, Problem};
+use crate::{headers, metrics, once, openapi, routes};
+
+/// What all handlers share.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) config: ServerConfig,
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) keys: KeyRing,
+    pub(crate) links: Links,
+    pub(crate) names: Names,
+    pub(crate) failures: Failures,
+    pub(crate) rates: Rates,
+    pub(crate) under_way: UnderWay,
+    pub(crate) hub: Hub,
+    pub(crate) metrics: Metrics,
+    pub(crate) started_at: Timestamp,
+    /// Ends streams and WebSockets.
+    pub(crate) stop: CancellationToken,
+    /// Ends whatever did not end by itself.
+    pub(crate) cut: CancellationToken,
+    /// Connections and what they left running.
+    pub(crate) tracker: TaskTracker,
+}
+
+impl App {
+    /// Runs something that belongs to a client: it is waited for when the server stops, and cut off
+    /// when that takes too long.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let cut = self.cut.clone();
+        self.tracker.spawn(async move {
+            tokio::select! {
+                () = work => {}
+                () = cut.cancelled() => {}
+            }
+        });
+    }
+}
+
+/// The shared state as handlers get it.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared(pub(crate) Arc<App>);
+
+impl FromRef<Shared> for Arc<App> {
+    fn from_ref(shared: &Shared) -> Self {
+        Self::clone(&shared.0)
+    }
+}
+
+/// Everything that answers.
+pub(crate) fn router(app: &Arc<App>) -> Router {
+    let (routes, _) = openapi::routes().split_for_parts();
+    let shared = Shared(Arc::clone(app));
+    routes
+        .merge(routes::outside_the_document())
+        .fallback(routes::page::anything_else)
+        .method_not_allowed_fallback(wrong_method)
+        // The last one added is the first that a request meets.
+        .layer(middleware::from_fn_with_state(shared.clone(), once::once))
+        .layer(middleware::from_fn_with_state(shared.clone(), guard::guard))
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            metrics::observe,
+        ))
+        .layer(middleware::from_fn(headers::add))
+        .with_state(shared)
+}
+
+async fn wrong_method(request: Request) -> Response {
+    Problem::new(
+        Kind::MethodNotAllowed,
+        format!(
+            "{} knows other methods than {}; GET /api/openapi.json tells which",
+            request.uri().path(),
+            request.method()
+        ),
+    )
+    .into_response()
+}

@@ -1,0 +1,191 @@
+//! Reading what clients send: bounded in bytes, time and depth, and always with an answer that says
+//! what to do.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::header;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use sortie_core::MAX_JSON_DEPTH;
+
+use crate::app::{App, Shared};
+use crate::problem::{Kind, Problem};
+
+/// The JSON of a body.
+#[derive(Debug)]
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+/// The JSON of a body that may be missing.
+#[derive(Debug)]
+pub(crate) struct MaybeJson<T>(pub(crate) T);
+
+/// What stands in the path.
+#[derive(Debug)]
+pub(crate) struct InPath<T>(pub(crate) T);
+
+/// What stands behind the question mark.
+#[derive(Debug)]
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, Shared(app): &Shared) -> Result<Self, Problem> {
+        require_json(&request)?;
+        let bytes = read(app, request).await?;
+        parse(&bytes).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Default> FromRequest<Shared> for MaybeJson<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, Shared(app): &Shared) -> Result<Self, Problem> {
+        let is_json = require_json(&request);
+        let bytes = read(app, request).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        is_json?;
+        parse(&bytes).map(Self)
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for InPath<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Shared) -> Result<Self, Problem> {
+        Path::from_request_parts(parts, state)
+            .await
+            .map(|Path(value)| Self(value))
+            .map_err(|error| Problem::bad(format!("the path cannot be read: {error}")))
+    }
+}
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Asked<T> {
+    type Rejection = Problem;
+
+    fn from_request_parts(
+        parts: &mut Parts,
+        _state: &Shared,
+    ) -> impl Future<Output = Result<Self, Problem>> + Send {
+        let asked = Query::try_from_uri(&parts.uri)
+            .map(|Query(value)| Self(value))
+            .map_err(|error| Problem::bad(format!("the query cannot be read: {error}")));
+        std::future::ready(asked)
+    }
+}
+
+/// Bodies that carry a task or a message may be larger.
+fn allowed_bytes(app: &App, path: &str) -> usize {
+    let limits = &app.config.limits;
+    if path == "/api/tasks" || path.ends_with("/messages") {
+        limits.task_body_bytes
+    } else {
+        limits.body_bytes
+    }
+}
+
+/// Reads a whole body, within its bounds.
+pub(crate) async fn read(app: &Arc<App>, request: Request) -> Result<Bytes, Problem> {
+    let limit = allowed_bytes(app, request.uri().path());
+    let too_large = || {
+        Problem::new(
+            Kind::TooLarge,
+            format!("at most {limit} bytes are read here; send less"),
+        )
+        .with("limit_bytes", limit)
+    };
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_large());
+    }
+    let body = Limited::new(request.into_body(), limit).collect();
+    match tokio::time::timeout(app.config.limits.body_timeout, body).await {
+        Err(_elapsed) => Err(Problem::new(
+            Kind::Timeout,
+            "the body did not arrive in time; send it faster",
+        )),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::bad(format!("the body broke off: {error}"))),
+    }
+}
+
+/// The same request with a body that was read before.
+pub(crate) fn again(parts: Parts, bytes: Bytes) -> Request {
+    Request::from_parts(parts, Body::from(bytes))
+}
+
+fn require_json(request: &Request) -> Result<(), Problem> {
+    let kind = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .and_then(|kind| kind.split(';').next())
+        .map(str::trim);
+    if kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Kind::UnsupportedMediaType,
+        "send JSON with `Content-Type: application/json`",
+    ))
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    if is_too_deep(bytes) {
+        return Err(Problem::bad(format!(
+            "the JSON is nested deeper than {MAX_JSON_DEPTH} levels"
+        )));
+    }
+    serde_json::from_slice(bytes).map_err(|error| Problem::bad(format!("the body: {error}")))
+}
+
+/// Whether JSON is nested too deeply, without building anything of it.
+fn is_too_deep(bytes: &[u8]) -> bool {
+    let mut depth = 0_usize;
+    let mut in_string = false;
+    let mut escaped = false;
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > MAX_JSON_DEPTH {
+                    return true;
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_is_counted_outside_of_strings() {
+        let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        assert!(!is_too_deep(nested(MAX_JSON_DEPTH).as_bytes()));
+        assert!(is_too_deep(nested(MAX_JSON_DEPTH + 1).as_bytes()));
+        let quoted = format!("\"{}\\\"{}\"", "[".repeat(100), "{".repeat(100));
+        assert!(!is_too_deep(quoted.as_bytes()));
+        let flat = format!("[{}]", vec!["[]"; 500].join(","));
+        assert!(!is_too_deep(flat.as_bytes()));
+    }
+}

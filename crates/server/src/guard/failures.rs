@@ -1,0 +1,179 @@
+//! How often somebody may guess. A bucket for each address and claimed id; an empty one refuses before
+//! anything is compared.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::problem::{Kind, Problem};
+
+/// Guesses that a full bucket holds.
+const FULL: f64 = 10.0;
+/// How long one more guess takes to come back.
+const REFILL: Duration = Duration::from_secs(6);
+/// Buckets that are remembered. Beyond this the fullest are forgotten: they would refuse nobody soon.
+const MAX_BUCKETS: usize = 4_096;
+
+/// Who somebody claims to be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Claimed {
+    /// A key.
+    Key(String),
+    /// A browser session.
+    Browser(String),
+    /// A login code.
+    Code,
+    /// Nothing that could be one of ours.
+    Malformed,
+}
+
+impl Claimed {
+    pub(crate) fn key(id: &str) -> Self {
+        Self::Key(id.to_owned())
+    }
+
+    pub(crate) fn browser(id: &str) -> Self {
+        Self::Browser(id.to_owned())
+    }
+}
+
+impl fmt::Display for Claimed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(id) => write!(f, "key {id}"),
+            Self::Browser(id) => write!(f, "browser {id}"),
+            Self::Code => f.write_str("login code"),
+            Self::Malformed => f.write_str("malformed"),
+        }
+    }
+}
+
+/// The buckets.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    buckets: Mutex<HashMap<(IpAddr, Claimed), Bucket>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Bucket {
+    /// What is in it now.
+    fn left(self, now: Instant) -> f64 {
+        let back = now.saturating_duration_since(self.at).as_secs_f64() / REFILL.as_secs_f64();
+        (self.left + back).min(FULL)
+    }
+}
+
+impl Failures {
+    /// Refuses whoever has guessed too often.
+    pub(crate) fn check(&self, address: IpAddr, claimed: &Claimed) -> Result<(), Problem> {
+        self.check_at(address, claimed, Instant::now())
+    }
+
+    /// Notes a wrong guess.
+    pub(crate) fn note(&self, address: IpAddr, claimed: Claimed) {
+        self.note_at(address, claimed, Instant::now());
+    }
+
+    fn check_at(&self, address: IpAddr, claimed: &Claimed, now: Instant) -> Result<(), Problem> {
+        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(bucket) = buckets.get(&(address, claimed.clone())) else {
+            return Ok(());
+        };
+        let left = bucket.left(now);
+        if left >= 1.0 {
+            return Ok(());
+        }
+        let wait = REFILL.mul_f64(1.0 - left);
+        Err(Problem::new(
+            Kind::TooManyRequests,
+            "too many wrong tokens from there; wait, and check the token",
+        )
+        .retry_after(wait.as_secs() + 1))
+    }
+
+    fn note_at(&self, address: IpAddr, claimed: Claimed, now: Instant) {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= MAX_BUCKETS {
+            make_room(&mut buckets, now);
+        }
+        let bucket = buckets.entry((address, claimed)).or_insert(Bucket {
+            left: FULL,
+            at: now,
+        });
+        bucket.left = (bucket.left(now) - 1.0).max(0.0);
+        bucket.at = now;
+    }
+}
+
+/// Forgets what is full again, and then the fuller half.
+fn make_room(buckets: &mut HashMap<(IpAddr, Claimed), Bucket>, now: Instant) {
+    buckets.retain(|_, bucket| bucket.left(now) < FULL);
+    if buckets.len() < MAX_BUCKETS {
+        return;
+    }
+    let mut levels: Vec<f64> = buckets.values().map(|bucket| bucket.left(now)).collect();
+    levels.sort_by(f64::total_cmp);
+    let middle = levels[levels.len() / 2];
+    let mut room = MAX_BUCKETS / 2;
+    buckets.retain(|_, bucket| {
+        let goes = room > 0 && bucket.left(now) >= middle;
+        room -= usize::from(goes);
+        !goes
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[test]
+    fn ten_guesses_and_then_one_every_six_seconds() {
+        let failures = Failures::default();
+        let start = Instant::now();
+        let claimed = Claimed::key("abcdefgh");
+        for _ in 0..10 {
+            assert!(failures.check_at(HERE, &claimed, start).is_ok());
+            failures.note_at(HERE, claimed.clone(), start);
+        }
+        assert!(failures.check_at(HERE, &claimed, start).is_err());
+        assert!(
+            failures
+                .check_at(HERE, &Claimed::key("other"), start)
+                .is_ok()
+        );
+        assert!(
+            failures
+                .check_at(HERE, &claimed, start + REFILL / 2)
+                .is_err()
+        );
+        let later = start + REFILL;
+        assert!(failures.check_at(HERE, &claimed, later).is_ok());
+        failures.note_at(HERE, claimed.clone(), later);
+        assert!(failures.check_at(HERE, &claimed, later).is_err());
+    }
+
+    #[test]
+    fn many_claims_neither_grow_without_bound_nor_free_the_one_that_guesses() {
+        let failures = Failures::default();
+        let now = Instant::now();
+        let guesser = Claimed::key("guesser1");
+        for _ in 0..10 {
+            failures.note_at(HERE, guesser.clone(), now);
+        }
+        for number in 0..3 * MAX_BUCKETS {
+            failures.note_at(HERE, Claimed::key(&number.to_string()), now);
+        }
+        let kept = failures.buckets.lock().unwrap().len();
+        assert!(kept <= MAX_BUCKETS, "{kept}");
+        assert!(failures.check_at(HERE, &guesser, now).is_err());
+    }
+}

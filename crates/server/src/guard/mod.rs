@@ -1,0 +1,283 @@
+//! What every request passes before anything else is looked at: Host, Origin, credentials, role,
+//! rate. Nothing here can be switched off.
+
+mod failures;
+mod names;
+mod rates;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
+use sortie_core::{Tenant, Timestamp};
+use sortie_protocol::{Me, Role, Via};
+
+pub(crate) use failures::{Claimed, Failures};
+pub(crate) use names::Names;
+pub(crate) use rates::Rates;
+
+use crate::access;
+use crate::app::{App, Shared};
+use crate::keys::{Credential, Found};
+use crate::problem::{Kind, Problem};
+use crate::routes::login;
+
+/// The cookie of a browser session.
+pub(crate) const COOKIE: &str = "sortie_session";
+/// The only path that answers without credentials.
+pub(crate) const LOGIN: &str = "/login";
+
+/// Where a request came from. Set by the listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) SocketAddr);
+
+/// Who is asking, after all checks.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller(Arc<Found>);
+
+impl Caller {
+    pub(crate) fn key(&self) -> &str {
+        &self.0.key
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        self.0.role
+    }
+
+    pub(crate) fn tenant(&self) -> Option<&Tenant> {
+        self.0.tenant.as_ref()
+    }
+
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.0.session.as_deref()
+    }
+
+    /// Whether it would still be let in.
+    pub(crate) fn still_holds(&self, app: &App) -> bool {
+        app.keys.still_holds(&self.0, app.runtime.now())
+    }
+
+    /// How records name whoever did something.
+    pub(crate) fn person(&self) -> String {
+        match self.0.via {
+            Via::Key => format!("api:{}", self.0.name),
+            Via::Browser => format!("web:{}", self.0.name),
+        }
+    }
+
+    /// Whether it decides about everything, and not only about what belongs to a tenant.
+    pub(crate) fn rules_all(&self) -> bool {
+        self.0.role == Role::Admin && self.0.tenant.is_none()
+    }
+
+    /// Whether it may see what belongs to so and so.
+    pub(crate) fn sees(&self, tenant: Option<&Tenant>) -> bool {
+        self.0.tenant.is_none() || self.0.tenant.as_ref() == tenant
+    }
+
+    pub(crate) fn me(&self, app: &App) -> Me {
+        Me {
+            name: self.0.name.clone(),
+            role: self.0.role,
+            tenant: self.0.tenant.as_ref().map(ToString::to_string),
+            via: self.0.via,
+            expires_at: self.0.expires_at.map(Timestamp::to_rfc3339),
+            lang: app.config.lang,
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        // Without the guard in front nobody is anybody.
+        parts
+            .extensions
+            .get::<Self>()
+            .cloned()
+            .ok_or_else(|| Problem::new(Kind::Unauthorized, "send a token"))
+    }
+}
+
+/// Checks a request, and hands it on only if all is well.
+pub(crate) async fn guard(
+    State(Shared(app)): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match admit(&app, &request) {
+        Err(problem) => refusal(&app, &request, problem),
+        Ok(caller) => {
+            let who = caller.clone();
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            let mut response = within_time(&app, request, next).await;
+            if let Some(who) = who {
+                response.extensions_mut().insert(who);
+            }
+            response
+        }
+    }
+}
+
+/// Runs the handler; one that takes too long or panics becomes an answer too.
+async fn within_time(app: &App, request: Request, next: Next) -> Response {
+    let handler = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
+    match tokio::time::timeout(app.config.limits.handler_timeout, handler).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_panic)) => {
+            tracing::error!("a handler panicked");
+            Problem::new(Kind::Internal, "this is a fault of the server").into_response()
+        }
+        Err(_elapsed) => {
+            let mut response = Problem::new(
+                Kind::Timeout,
+                "it is not done yet; it may still be done. Look again before you try again",
+            )
+            .into_response();
+            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+            response
+        }
+    }
+}
+
+/// The checks, in their order. `None` is somebody at the login page.
+fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
+    app.names.check_host(request)?;
+    let headers = request.headers();
+    let same_origin = app.names.check_origin(headers)?;
+    if request.uri().path() == LOGIN {
+        return Ok(None);
+    }
+    let found = identify(app, request)?;
+    if found.via == Via::Browser && is_unsafe(request) && !(same_origin || fetched_here(headers)) {
+        return Err(Problem::forbidden(
+            "a browser has to send this from the page itself, with its Origin",
+        ));
+    }
+    let needed = match request.extensions().get::<MatchedPath>() {
+        Some(path) => access::needed(request.method(), path.as_str()),
+        None => Role::Viewer,
+    };
+    if found.role < needed {
+        return Err(Problem::forbidden(format!(
+            "this needs the role {needed}; the key {:?} is of a {}",
+            found.name, found.role
+        )));
+    }
+    app.rates.take(&found.key)?;
+    Ok(Some(Caller(Arc::new(found))))
+}
+
+/// Whether a browser could be tricked into sending this with somebody's cookie.
+fn is_unsafe(request: &Request) -> bool {
+    !matches!(*request.method(), Method::GET | Method::HEAD)
+        || request.headers().contains_key(header::UPGRADE)
+}
+
+fn fetched_here(headers: &HeaderMap) -> bool {
+    headers
+        .get(HeaderName::from_static("sec-fetch-site"))
+        .is_some_and(|site| site == "same-origin")
+}
+
+/// Finds out who is asking.
+fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
+    let address = peer(request);
+    let now = app.runtime.now();
+    if let Some(value) = request.headers().get(header::AUTHORIZATION) {
+        let shown = value
+            .to_str()
+            .ok()
+            .and_then(|text| text.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .and_then(|(_, token)| Credential::of_token(token.trim()));
+        let claimed = shown
+            .as_ref()
+            .map_or(Claimed::Malformed, |shown| Claimed::key(shown.id));
+        app.failures.check(address, &claimed)?;
+        let found = match &shown {
+            Some(shown) => app.keys.by_token(shown, now)?,
+            None => None,
+        };
+        return found.ok_or_else(|| failed(app, address, claimed));
+    }
+    let Some(text) = cookie(request.headers()) else {
+        return Err(Problem::new(
+            Kind::Unauthorized,
+            "send a token: `Authorization: Bearer sortie_…`. `sortie keys create` makes one",
+        ));
+    };
+    let shown = Credential::of_cookie(text);
+    let claimed = shown
+        .as_ref()
+        .map_or(Claimed::Malformed, |shown| Claimed::browser(shown.id));
+    app.failures.check(address, &claimed)?;
+    let found = match &shown {
+        Some(shown) => app.keys.by_cookie(shown, now)?,
+        None => None,
+    };
+    found.ok_or_else(|| failed(app, address, claimed))
+}
+
+/// Notes a failed attempt.
+pub(crate) fn failed(app: &App, address: IpAddr, claimed: Claimed) -> Problem {
+    tracing::warn!(%address, %claimed, "somebody showed credentials that do not hold");
+    app.metrics.count_auth_failure();
+    app.failures.note(address, claimed);
+    Problem::new(
+        Kind::Unauthorized,
+        "the token does not hold: it is misspelled, was revoked, or has ended",
+    )
+}
+
+/// Where a request came from.
+pub(crate) fn peer(request: &Request) -> IpAddr {
+    request
+        .extensions()
+        .get::<Peer>()
+        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())
+}
+
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
+        .find(|(name, _)| *name == COOKIE)
+        .map(|(_, value)| value)
+}
+
+/// A refusal, as a page for people in front of a browser.
+fn refusal(app: &App, request: &Request, problem: Problem) -> Response {
+    let for_people = problem.kind() == Kind::Unauthorized
+        && request.method() == Method::GET
+        && !request.uri().path().starts_with("/api/")
+        && wants_html(request.headers());
+    if for_people {
+        return login::needs_login(app.config.lang);
+    }
+    problem.into_response()
+}
+
+/// Whether somebody sits in front of it.
+pub(crate) fn wants_html(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/html"))
+}

@@ -1,0 +1,164 @@
+//! The names that this server has. A page of somebody else that reaches us under its own name, or in
+//! its own name, is turned away before anything else is looked at.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use axum::extract::Request;
+use axum::http::header::{self, HeaderMap};
+
+use crate::problem::{Kind, Problem};
+
+/// Names of every machine for itself.
+const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+
+/// The names, in small letters, each as `name:port` or without a port where any is meant.
+#[derive(Debug)]
+pub(crate) struct Names {
+    exact: BTreeSet<String>,
+}
+
+impl Names {
+    /// Those of a server at an address, with others that it was given. A given name counts with our
+    /// port and without one: behind something that forwards, the port is the other's.
+    pub(crate) fn new(address: SocketAddr, given: &[String]) -> Self {
+        let port = address.port();
+        let mut exact: BTreeSet<String> = LOOPBACK
+            .iter()
+            .map(|name| format!("{name}:{port}"))
+            .collect();
+        if !address.ip().is_unspecified() {
+            exact.insert(address.to_string());
+        }
+        for name in given {
+            let name = name.trim().to_ascii_lowercase();
+            exact.insert(format!("{name}:{port}"));
+            exact.insert(name);
+        }
+        if port == 80 {
+            exact.extend(LOOPBACK.map(str::to_owned));
+            exact.insert(address.ip().to_string());
+        }
+        Self { exact }
+    }
+
+    /// Whether a request means this server. An absolute target counts as much as the header.
+    pub(crate) fn check_host(&self, request: &Request) -> Result<(), Problem> {
+        let mut hosts = request.headers().get_all(header::HOST).iter();
+        let host = hosts.next().and_then(|host| host.to_str().ok());
+        let is_ours = host.is_some_and(|host| self.knows(host))
+            && hosts.next().is_none()
+            && request
+                .uri()
+                .authority()
+                .is_none_or(|authority| self.knows(authority.as_str()));
+        if is_ours {
+            return Ok(());
+        }
+        Err(Problem::new(
+            Kind::Misdirected,
+            "this server is not called that; name it in [server] hosts if it is",
+        ))
+    }
+
+    /// Whether a request, if it says where it comes from, comes from our own page. Returns whether it
+    /// says so.
+    pub(crate) fn check_origin(&self, headers: &HeaderMap) -> Result<bool, Problem> {
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let Some(origin) = origins.next() else {
+            return Ok(false);
+        };
+        let is_ours = origins.next().is_none()
+            && origin
+                .to_str()
+                .ok()
+                .and_then(|text| {
+                    text.strip_prefix("http://")
+                        .or_else(|| text.strip_prefix("https://"))
+                })
+                .is_some_and(|host| self.knows(host));
+        if is_ours {
+            return Ok(true);
+        }
+        Err(Problem::forbidden(
+            "pages of others may not use this server",
+        ))
+    }
+
+    fn knows(&self, host: &str) -> bool {
+        self.exact.contains(&host.to_ascii_lowercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        Names::new(
+            "192.0.2.7:7878".parse().unwrap(),
+            &["Sortie.example".to_owned()],
+        )
+    }
+
+    #[test]
+    fn only_whole_names_with_the_right_port_are_ours() {
+        let names = names();
+        for host in [
+            "127.0.0.1:7878",
+            "localhost:7878",
+            "LOCALHOST:7878",
+            "[::1]:7878",
+            "192.0.2.7:7878",
+            "sortie.example",
+            "sortie.example:7878",
+        ] {
+            assert!(names.knows(host), "{host}");
+        }
+        for host in [
+            "",
+            "localhost",
+            "localhost:7879",
+            "127.0.0.1",
+            "127.0.0.1:78780",
+            "127.0.0.1.evil.example:7878",
+            "evil-sortie.example",
+            "sortie.example.evil.example",
+            "sortie.example:80",
+            "localhost:7878@evil.example",
+            "0.0.0.0:7878",
+        ] {
+            assert!(!names.knows(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn origins_of_others_are_refused() {
+        let names = names();
+        let check = |origin: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ORIGIN, origin.parse().unwrap());
+            names.check_origin(&headers).is_ok()
+        };
+        assert!(check("http://localhost:7878"));
+        assert!(check("https://sortie.example"));
+        for origin in [
+            "null",
+            "http://evil.example",
+            "http://localhost:7878.evil.example",
+            "http://localhost",
+            "file://localhost:7878",
+            "localhost:7878",
+            "chrome-extension://localhost:7878",
+        ] {
+            assert!(!check(origin), "{origin}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_every_address_is_no_name() {
+        let names = Names::new("0.0.0.0:7878".parse().unwrap(), &[]);
+        assert!(!names.knows("0.0.0.0:7878"));
+        assert!(names.knows("127.0.0.1:7878"));
+    }
+}

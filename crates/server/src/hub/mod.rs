@@ -1,0 +1,121 @@
+//! What happens, told while it happens.
+//!
+//! One task hears the runtime, numbers what it hears without gaps, and turns each event into bytes
+//! once. Clients only filter and send. Nobody waits for a client: one that is too slow misses events,
+//! and gets a snapshot of what lives instead. The last events are kept, so that a client which was
+//! gone for a moment goes on where it was.
+
+mod frame;
+mod listener;
+mod loop_;
+mod ring;
+mod snapshot;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sortie_runtime::Runtime;
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub(crate) use frame::{Frame, Wanted};
+pub(crate) use listener::{Listener, Out, Wish};
+use ring::Ring;
+use snapshot::Snapshots;
+
+/// Events that a slow client may be behind before it misses some, and that are kept for those who
+/// come back.
+const KEPT: usize = 4_096;
+/// Pieces of text that a slow client may be behind. They are small and soon old.
+const TEXTS_KEPT: usize = 1_024;
+
+/// The hub, as handlers see it.
+#[derive(Clone, Debug)]
+pub(crate) struct Hub(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// Names this life of the server.
+    epoch: String,
+    /// The numbers and the last events. Sending happens under its lock, so that a number is never
+    /// seen before its event.
+    ring: Mutex<Ring>,
+    events: broadcast::Sender<Arc<Frame>>,
+    texts: broadcast::Sender<Arc<Frame>>,
+    /// Somebody wants text, and the runtime need not have been asked for any yet.
+    text_wanted: Notify,
+    /// Somebody listens who may be owed records.
+    somebody_came: Notify,
+    snapshots: Snapshots,
+}
+
+impl Hub {
+    /// Starts to listen to a runtime.
+    pub(crate) fn start(
+        runtime: &Arc<Runtime>,
+        epoch: String,
+        stop: &CancellationToken,
+        tracker: &TaskTracker,
+    ) -> Self {
+        let hub = Self(Arc::new(Shared {
+            epoch,
+            ring: Mutex::new(Ring::new(KEPT)),
+            events: broadcast::Sender::new(KEPT),
+            texts: broadcast::Sender::new(TEXTS_KEPT),
+            text_wanted: Notify::new(),
+            somebody_came: Notify::new(),
+            snapshots: Snapshots::default(),
+        }));
+        // From here on nothing is missed, though the task may begin a little later.
+        let notifications = runtime.subscribe();
+        let listening = loop_::Loop::new(hub.clone(), Arc::clone(runtime), notifications);
+        let stop = stop.clone();
+        tracker.spawn(async move {
+            tokio::select! {
+                () = listening.run() => {}
+                () = stop.cancelled() => {}
+            }
+        });
+        hub
+    }
+
+    /// Names this life of the server.
+    pub(crate) fn epoch(&self) -> &str {
+        &self.0.epoch
+    }
+
+    /// The last number.
+    pub(crate) fn seq(&self) -> u64 {
+        self.ring().seq()
+    }
+
+    /// Gives an event its number, keeps it and sends it.
+    fn publish(&self, make: impl FnOnce(u64) -> Option<Frame>) {
+        let mut ring = self.ring();
+        if let Some(frame) = make(ring.seq() + 1) {
+            let frame = Arc::new(frame);
+            ring.push(Arc::clone(&frame));
+            // An error means that nobody listens.
+            self.0.events.send(frame).ok();
+        }
+    }
+
+    /// A place to listen from, and the number up to which nothing will come.
+    fn listen(&self) -> (broadcast::Receiver<Arc<Frame>>, u64) {
+        let ring = self.ring();
+        (self.0.events.subscribe(), ring.seq())
+    }
+
+    /// Breaks the row of numbers: what is kept is forgotten, and everybody takes a snapshot.
+    fn start_over(&self) {
+        let mut ring = self.ring();
+        let gap = Arc::new(Frame::gap(ring.seq() + 1));
+        ring.start_over(gap.seq);
+        // An error means that nobody listens.
+        self.0.events.send(gap).ok();
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.0.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,432 @@
+//! `keys.json`: the hashes of all tokens and browser sessions. The server and the command line both
+//! read and write it, each change under a lock and by one rename.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sortie_core::{Tenant, Timestamp};
+use sortie_protocol::Role;
+
+use super::token::Token;
+use crate::random::{self, NoRandomness};
+
+/// The name of the key that the first start makes.
+const FIRST_NAME: &str = "local";
+/// More keys than this are a mistake, or a program that never revokes.
+const MAX_KEYS: usize = 1_000;
+/// Browser sessions that are kept; the oldest goes when there is one more.
+const MAX_SESSIONS: usize = 100;
+/// The longest name of a key.
+const MAX_NAME_CHARS: usize = 64;
+/// A file of this size is not ours.
+const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+/// Nobody but its owner reads or writes it.
+const PRIVATE_MODE: u32 = 0o600;
+
+/// The file of keys, and the folder it is in.
+#[derive(Clone, Debug)]
+pub struct KeyFile {
+    home: PathBuf,
+}
+
+/// A key as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredKey {
+    /// Its id.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// Whose things it sees; `None` is everybody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    pub(crate) hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) previous: Option<Previous>,
+}
+
+impl StoredKey {
+    /// Whether it still holds.
+    pub fn is_valid(&self, now: Timestamp) -> bool {
+        self.expires_at.is_none_or(|end| now < end)
+    }
+}
+
+/// The secret that a key had before, and until when it is still good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Previous {
+    pub(crate) hash: String,
+    pub(crate) until: Timestamp,
+}
+
+/// A browser that came in by a link or a pasted token. It can never do more than the key behind it,
+/// and ends with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredSession {
+    pub(crate) id: String,
+    pub(crate) hash: String,
+    pub(crate) key: String,
+    pub(crate) role: Role,
+    pub(crate) created_at: Timestamp,
+    pub(crate) expires_at: Timestamp,
+}
+
+/// Everything in the file.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Contents {
+    #[serde(default)]
+    pub(crate) keys: Vec<StoredKey>,
+    #[serde(default)]
+    pub(crate) sessions: Vec<StoredSession>,
+}
+
+/// A key to be made.
+#[derive(Clone, Debug)]
+pub struct NewKeyWish {
+    /// What people call it.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// Whose things it sees.
+    pub tenant: Option<Tenant>,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Why keys could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// There is no key with this id.
+    #[error("there is no key {0}; `sortie keys list` shows them")]
+    NoSuchKey(String),
+    /// The name cannot be used.
+    #[error(
+        "the name of a key has 1 to {MAX_NAME_CHARS} characters, none of them a control character"
+    )]
+    BadName,
+    /// There are too many.
+    #[error("there are {MAX_KEYS} keys already; revoke some first")]
+    TooMany,
+    /// No secret could be made.
+    #[error("no secret could be made")]
+    Random(#[from] NoRandomness),
+    /// The file is not what it should be.
+    #[error("{path} is not a file of keys")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The file could not be read or written.
+    #[error("could not {doing} {path}")]
+    File {
+        /// What was attempted.
+        doing: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl KeyFile {
+    /// The file of keys in a home folder, which is made if it is not there.
+    pub fn open(home: impl Into<PathBuf>) -> Result<Self, KeyError> {
+        let file = Self { home: home.into() };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&file.home)
+            .map_err(|source| KeyError::File {
+                doing: "make",
+                path: file.home.clone(),
+                source,
+            })?;
+        Ok(file)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> PathBuf {
+        self.home.join("keys.json")
+    }
+
+    /// Where the token of the first key is.
+    pub fn token_path(&self) -> PathBuf {
+        self.home.join("token")
+    }
+
+    /// Makes the admin key `local` and the file with its token, unless both are there. If the file
+    /// is gone or its token no longer holds, the key gets another secret.
+    pub fn ensure_first(&self, now: Timestamp) -> Result<Token, KeyError> {
+        self.change(|contents| {
+            if let Some(token) = self.first_token(contents, now)? {
+                return Ok(token);
+            }
+            let token = match contents.keys.iter_mut().find(|key| key.name == FIRST_NAME) {
+                Some(key) => {
+                    let token = Token::new(key.id.clone())?;
+                    key.role = Role::Admin;
+                    key.tenant = None;
+                    key.expires_at = None;
+                    key.hash = token.hash();
+                    key.previous = None;
+                    token
+                }
+                None => add(
+                    contents,
+                    NewKeyWish {
+                        name: FIRST_NAME.to_owned(),
+                        role: Role::Admin,
+                        tenant: None,
+                        expires_at: None,
+                    },
+                    now,
+                )?,
+            };
+            write_private(&self.home, &self.token_path(), token.reveal().as_bytes())?;
+            Ok(token)
+        })
+    }
+
+    /// Makes a key.
+    pub fn create(&self, wish: NewKeyWish, now: Timestamp) -> Result<(StoredKey, Token), KeyError> {
+        self.change(|contents| {
+            let token = add(contents, wish, now)?;
+            Ok((find(contents, token.id())?.clone(), token))
+        })
+    }
+
+    /// Ends a key, and the browser sessions behind it.
+    pub fn revoke(&self, id: &str) -> Result<StoredKey, KeyError> {
+        self.change(|contents| {
+            let key = find(contents, id)?.clone();
+            contents.keys.retain(|other| other.id != id);
+            contents.sessions.retain(|session| session.key != id);
+            Ok(key)
+        })
+    }
+
+    /// Gives a key another secret. The old one still holds until `old_until`.
+    pub fn rotate(
+        &self,
+        id: &str,
+        old_until: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<(StoredKey, Token), KeyError> {
+        self.change(|contents| {
+            let local = self.first_token(contents, now)?;
+            let key = find(contents, id)?;
+            let token = Token::new(key.id.clone())?;
+            let old = std::mem::replace(&mut key.hash, token.hash());
+            key.previous = old_until.map(|until| Previous { hash: old, until });
+            let key = key.clone();
+            if local.is_some_and(|local| local.id() == id) {
+                // The command line reads this file, and would be locked out.
+                write_private(&self.home, &self.token_path(), token.reveal().as_bytes())?;
+            }
+            Ok((key, token))
+        })
+    }
+
+    /// All keys, oldest first.
+    pub fn list(&self) -> Result<Vec<StoredKey>, KeyError> {
+        Ok(self.read()?.keys)
+    }
+
+    /// Lets a browser in behind a key.
+    pub(crate) fn add_session(
+        &self,
+        key: &str,
+        role: Role,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<Token, KeyError> {
+        self.change(|contents| {
+            let key = find(contents, key)?;
+            let (key, role) = (key.id.clone(), role.min(key.role));
+            let token = Token::new(random::id()?)?;
+            contents.sessions.retain(|session| now < session.expires_at);
+            contents.sessions.push(StoredSession {
+                id: token.id().to_owned(),
+                hash: token.hash(),
+                key,
+                role,
+                created_at: now,
+                expires_at,
+            });
+            let excess = contents.sessions.len().saturating_sub(MAX_SESSIONS);
+            contents.sessions.drain(..excess);
+            Ok(token)
+        })
+    }
+
+    /// Ends a browser session.
+    pub(crate) fn end_session(&self, id: &str) -> Result<(), KeyError> {
+        self.change(|contents| {
+            contents.sessions.retain(|session| session.id != id);
+            Ok(())
+        })
+    }
+
+    /// Everything in the file; nothing if there is none.
+    pub(crate) fn read(&self) -> Result<Contents, KeyError> {
+        let path = self.path();
+        let failed = |source| KeyError::File {
+            doing: "read",
+            path: path.clone(),
+            source,
+        };
+        let text = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Contents::default());
+            }
+            Err(error) => return Err(failed(error)),
+            Ok(found) if found.len() > MAX_FILE_BYTES => {
+                return Err(KeyError::Unreadable {
+                    path: path.clone(),
+                    source: "it is far too large".into(),
+                });
+            }
+            Ok(_) => fs::read(&path).map_err(failed)?,
+        };
+        serde_json::from_slice(&text).map_err(|source| KeyError::Unreadable {
+            path: path.clone(),
+            source: source.into(),
+        })
+    }
+
+    /// The token in its file, if it opens an admin's door.
+    fn first_token(&self, contents: &Contents, now: Timestamp) -> Result<Option<Token>, KeyError> {
+        let path = self.token_path();
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => {
+                return Err(KeyError::File {
+                    doing: "read",
+                    path,
+                    source,
+                });
+            }
+        };
+        let Some(token) = Token::read(text.trim()) else {
+            return Ok(None);
+        };
+        let holds = contents.keys.iter().any(|key| {
+            key.id == token.id()
+                && key.role == Role::Admin
+                && key.tenant.is_none()
+                && key.is_valid(now)
+                && super::same(&key.hash, &token.hash())
+        });
+        Ok(holds.then_some(token))
+    }
+
+    /// Reads, changes and writes, while nobody else does.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Contents) -> Result<T, KeyError>,
+    ) -> Result<T, KeyError> {
+        let path = self.home.join("keys.lock");
+        let failed = |source| KeyError::File {
+            doing: "lock",
+            path: path.clone(),
+            source,
+        };
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(PRIVATE_MODE)
+            .open(&path)
+            .map_err(failed)?;
+        rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
+            .map_err(|error| failed(error.into()))?;
+        let mut contents = self.read()?;
+        let result = change(&mut contents)?;
+        let text = serde_json::to_vec_pretty(&contents).map_err(|source| KeyError::Unreadable {
+            path: self.path(),
+            source: source.into(),
+        })?;
+        write_private(&self.home, &self.path(), &text)?;
+        // The lock goes with its descriptor.
+        drop(lock);
+        Ok(result)
+    }
+}
+
+impl Token {
+    /// Reads one back.
+    fn read(text: &str) -> Option<Self> {
+        let shown = super::Credential::of_token(text)?;
+        Some(Self::of_parts(shown.id, shown.secret))
+    }
+}
+
+fn find<'a>(contents: &'a mut Contents, id: &str) -> Result<&'a mut StoredKey, KeyError> {
+    contents
+        .keys
+        .iter_mut()
+        .find(|key| key.id == id)
+        .ok_or_else(|| KeyError::NoSuchKey(id.to_owned()))
+}
+
+fn add(contents: &mut Contents, wish: NewKeyWish, now: Timestamp) -> Result<Token, KeyError> {
+    let length = wish.name.chars().count();
+    if length == 0 || length > MAX_NAME_CHARS || wish.name.chars().any(char::is_control) {
+        return Err(KeyError::BadName);
+    }
+    if contents.keys.len() >= MAX_KEYS {
+        return Err(KeyError::TooMany);
+    }
+    let token = Token::new(random::id()?)?;
+    contents.keys.push(StoredKey {
+        id: token.id().to_owned(),
+        name: wish.name,
+        role: wish.role,
+        tenant: wish.tenant,
+        created_at: now,
+        expires_at: wish.expires_at,
+        hash: token.hash(),
+        previous: None,
+    });
+    Ok(token)
+}
+
+/// Writes a file that only its owner can read, all of it or nothing.
+fn write_private(home: &Path, path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
+    let draft = path.with_extension("new");
+    let write = || -> io::Result<()> {
+        match fs::remove_file(&draft) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let mut file = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .mode(PRIVATE_MODE)
+            .open(&draft)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)?;
+        File::open(home)?.sync_all()
+    };
+    write().map_err(|source| KeyError::File {
+        doing: "write",
+        path: path.to_owned(),
+        source,
+    })
+}

@@ -1,0 +1,196 @@
+//! What a server remembers of the file of keys. Each request looks whether the file is still the same.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sortie_core::{Tenant, Timestamp};
+use sortie_protocol::{Role, Via};
+
+use super::file::{Contents, KeyError, KeyFile};
+use super::token::{Credential, hash_of, same};
+
+/// A hash that no secret has: what an unknown id is compared with, so that it takes as long.
+const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The keys as a server sees them.
+#[derive(Debug)]
+pub(crate) struct KeyRing {
+    file: KeyFile,
+    /// What the file said when it was last read, and which file that was.
+    known: Mutex<Known>,
+    /// When keys were last used, by id; as many as there are keys.
+    used: Mutex<HashMap<String, Timestamp>>,
+}
+
+#[derive(Debug)]
+struct Known {
+    stamp: Option<Stamp>,
+    contents: Arc<Contents>,
+}
+
+/// What changes when a file is replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+/// Somebody who is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) key: String,
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) via: Via,
+    /// The browser session, where there is one.
+    pub(crate) session: Option<String>,
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl KeyRing {
+    pub(crate) fn new(file: KeyFile) -> Result<Self, KeyError> {
+        let contents = Arc::new(file.read()?);
+        Ok(Self {
+            file,
+            known: Mutex::new(Known {
+                stamp: None,
+                contents,
+            }),
+            used: Mutex::new(HashMap::new()),
+        })
+    }
+
+    pub(crate) fn file(&self) -> &KeyFile {
+        &self.file
+    }
+
+    /// The key of a bearer token.
+    pub(crate) fn by_token(
+        &self,
+        shown: &Credential<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Found>, KeyError> {
+        let contents = self.contents()?;
+        let key = contents.keys.iter().find(|key| key.id == shown.id);
+        let hash = hash_of(shown.secret);
+        let present = same(&hash, key.map_or(NOBODY, |key| &key.hash));
+        let previous = key
+            .and_then(|key| key.previous.as_ref())
+            .filter(|previous| now < previous.until);
+        let before = same(&hash, previous.map_or(NOBODY, |previous| &previous.hash));
+        let Some(key) = key.filter(|key| (present | before) && key.is_valid(now)) else {
+            return Ok(None);
+        };
+        self.note_use(&key.id, now);
+        Ok(Some(Found {
+            key: key.id.clone(),
+            name: key.name.clone(),
+            role: key.role,
+            tenant: key.tenant.clone(),
+            via: Via::Key,
+            session: None,
+            expires_at: key.expires_at,
+        }))
+    }
+
+    /// The browser session of a cookie.
+    pub(crate) fn by_cookie(
+        &self,
+        shown: &Credential<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Found>, KeyError> {
+        let contents = self.contents()?;
+        let session = contents
+            .sessions
+            .iter()
+            .find(|session| session.id == shown.id);
+        let fits = same(
+            &hash_of(shown.secret),
+            session.map_or(NOBODY, |session| &session.hash),
+        );
+        let Some(session) = session.filter(|session| fits && now < session.expires_at) else {
+            return Ok(None);
+        };
+        let key = contents.keys.iter().find(|key| key.id == session.key);
+        let Some(key) = key.filter(|key| key.is_valid(now)) else {
+            return Ok(None);
+        };
+        self.note_use(&key.id, now);
+        Ok(Some(Found {
+            key: key.id.clone(),
+            name: key.name.clone(),
+            role: session.role.min(key.role),
+            tenant: key.tenant.clone(),
+            via: Via::Browser,
+            session: Some(session.id.clone()),
+            expires_at: Some(session.expires_at),
+        }))
+    }
+
+    /// Whether somebody who was let in before would still be.
+    pub(crate) fn still_holds(&self, found: &Found, now: Timestamp) -> bool {
+        let Ok(contents) = self.contents() else {
+            return false;
+        };
+        let key = contents.keys.iter().find(|key| key.id == found.key);
+        let key_holds = key.is_some_and(|key| {
+            key.is_valid(now) && key.role >= found.role && key.tenant == found.tenant
+        });
+        let session_holds = found.session.as_ref().is_none_or(|id| {
+            let session = contents.sessions.iter().find(|session| session.id == *id);
+            session.is_some_and(|session| now < session.expires_at)
+        });
+        key_holds && session_holds
+    }
+
+    /// When a key was last used in this life of the server.
+    pub(crate) fn last_used(&self, id: &str) -> Option<Timestamp> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.get(id).copied()
+    }
+
+    fn note_use(&self, id: &str, now: Timestamp) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        match used.get_mut(id) {
+            Some(at) => *at = now,
+            None => {
+                used.insert(id.to_owned(), now);
+            }
+        }
+    }
+
+    /// What the file says now.
+    pub(crate) fn contents(&self) -> Result<Arc<Contents>, KeyError> {
+        let stamp = self.stamp()?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if stamp.is_none() || known.stamp != stamp {
+            known.contents = Arc::new(self.file.read()?);
+            known.stamp = stamp;
+        }
+        Ok(Arc::clone(&known.contents))
+    }
+
+    fn stamp(&self) -> Result<Option<Stamp>, KeyError> {
+        let path = self.file.path();
+        match fs::metadata(&path) {
+            Ok(found) => Ok(Some(Stamp {
+                inode: found.ino(),
+                size: found.size(),
+                seconds: found.mtime(),
+                nanoseconds: found.mtime_nsec(),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(KeyError::File {
+                doing: "look at",
+                path,
+                source,
+            }),
+        }
+    }
+}

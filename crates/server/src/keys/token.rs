@@ -1,0 +1,127 @@
+//! Tokens: an id that is no secret, and a secret of which only the hash is kept.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+use sortie_core::hex;
+use subtle::ConstantTimeEq as _;
+
+use crate::random::{self, NoRandomness};
+
+/// What tokens begin with, so that people and scanners recognise one.
+const PREFIX: &str = "sortie_";
+
+/// A token, whole. Shown to nobody but its owner, once; prints as its id.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    id: String,
+    secret: String,
+}
+
+impl Token {
+    /// A new one under an id.
+    pub(crate) fn new(id: String) -> Result<Self, NoRandomness> {
+        Ok(Self {
+            id,
+            secret: random::secret()?,
+        })
+    }
+
+    /// One that was read.
+    pub(crate) fn of_parts(id: &str, secret: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            secret: secret.to_owned(),
+        }
+    }
+
+    /// The part that is no secret.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The whole text, for its owner.
+    pub fn reveal(&self) -> String {
+        format!("{PREFIX}{}_{}", self.id, self.secret)
+    }
+
+    /// What a cookie carries of it.
+    pub(crate) fn cookie(&self) -> String {
+        format!("{}_{}", self.id, self.secret)
+    }
+
+    /// The hash that is kept.
+    pub(crate) fn hash(&self) -> String {
+        hash_of(&self.secret)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{PREFIX}{}_[secret]", self.id)
+    }
+}
+
+/// What somebody showed: an id and a secret that may or may not belong together.
+pub(crate) struct Credential<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) secret: &'a str,
+}
+
+impl<'a> Credential<'a> {
+    /// Reads a bearer token.
+    pub(crate) fn of_token(text: &'a str) -> Option<Self> {
+        Self::of_cookie(text.strip_prefix(PREFIX)?)
+    }
+
+    /// Reads a cookie.
+    pub(crate) fn of_cookie(text: &'a str) -> Option<Self> {
+        let (id, secret) = text.split_once('_')?;
+        (random::is_id(id) && random::is_secret(secret)).then_some(Self { id, secret })
+    }
+}
+
+/// The hash that is kept of a secret.
+pub(crate) fn hash_of(secret: &str) -> String {
+    hex(&Sha256::digest(secret.as_bytes()))
+}
+
+/// Whether two hashes are the same, in a time that does not tell where they differ.
+pub(crate) fn same(left: &str, right: &str) -> bool {
+    left.as_bytes().ct_eq(right.as_bytes()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_back_and_prints_as_its_id() {
+        let token = Token::new(random::id().unwrap()).unwrap();
+        let text = token.reveal();
+        let read = Credential::of_token(&text).unwrap();
+        assert_eq!(read.id, token.id());
+        assert!(same(&hash_of(read.secret), &token.hash()));
+        assert!(!format!("{token:?}").contains(read.secret));
+        let cookie = token.cookie();
+        assert_eq!(Credential::of_cookie(&cookie).unwrap().id, token.id());
+    }
+
+    #[test]
+    fn what_is_no_token_is_not_read_as_one() {
+        let secret = random::secret().unwrap();
+        for text in [
+            String::new(),
+            "sortie_".to_owned(),
+            format!("sortie_abcdefgh{secret}"),
+            format!("sortie_ABCDEFGH_{secret}"),
+            format!("sortie_abcdefg_{secret}"),
+            format!("sortie_abcdefgh_{secret}x"),
+            format!("sortie_abcdefgh_{}", &secret[1..]),
+            format!("abcdefgh_{secret}"),
+            format!(" sortie_abcdefgh_{secret}"),
+        ] {
+            assert!(Credential::of_token(&text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Connections: how many, how slow they may be, and how they end.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Sleep};
+use tower::ServiceExt as _;
+
+use crate::app::App;
+use crate::guard::Peer;
+
+/// Headers of one request.
+const MAX_HEADERS: usize = 64;
+/// Bytes that hyper holds of one connection; also the longest head of a request.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// After a failed accept, which is most often a lack of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts until it is told to stop. Connections go on in the tracker of the app.
+pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router) {
+    let slots = Arc::new(Semaphore::new(app.config.limits.connections));
+    loop {
+        let slot = tokio::select! {
+            biased;
+            () = app.stop.cancelled() => return,
+            slot = Arc::clone(&slots).acquire_owned() => slot,
+        };
+        // The semaphore is never closed.
+        let Ok(slot) = slot else { return };
+        let accepted = tokio::select! {
+            biased;
+            () = app.stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, address)) => {
+                let connection = serve(Arc::clone(&app), stream, address, router.clone());
+                app.spawn(async move {
+                    connection.await;
+                    drop(slot);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(app: Arc<App>, stream: TcpStream, address: SocketAddr, router: Router) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection stays slow");
+    }
+    let stream = Patient::new(stream, app.config.limits.stall_timeout);
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let router = router.clone();
+        let mut request: Request = request.map(Body::new);
+        request.extensions_mut().insert(Peer(address));
+        async move {
+            Ok::<_, Infallible>(
+                router
+                    .oneshot(request)
+                    .await
+                    .unwrap_or_else(|no| match no {}),
+            )
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // Also bounds how long a connection idles between two requests.
+        .header_read_timeout(app.config.limits.header_timeout)
+        .max_headers(MAX_HEADERS)
+        .max_buf_size(BUFFER_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    tokio::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = app.stop.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        // Clients come and go; this is of interest to whoever looks for a fault.
+        tracing::debug!(%error, %address, "a connection broke");
+    }
+}
+
+/// A stream whose reader may be slow, but not for ever: one that takes nothing for a while is gone.
+#[derive(Debug)]
+struct Patient<S> {
+    stream: S,
+    patience: Duration,
+    /// Runs only while something waits to be taken.
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    fn new(stream: S, patience: Duration) -> Self {
+        Self {
+            stream,
+            patience,
+            stalled: None,
+        }
+    }
+
+    /// What becomes of a write that has to wait.
+    fn wait<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stalled = None;
+            return written;
+        }
+        let patience = self.patience;
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + patience)));
+        ready!(stalled.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client takes nothing any more",
+        )))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.wait(context, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(context);
+        self.wait(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let closed = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.wait(context, closed)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
+        self.wait(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_is_given_up() {
+        let (ours, _theirs) = tokio::io::duplex(8);
+        let mut patient = Patient::new(ours, Duration::from_secs(30));
+        let begun = Instant::now();
+        let error = patient.write_all(&[0; 64]).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(begun.elapsed().as_secs(), 30);
+    }
+}

@@ -1,0 +1,222 @@
+//! Requests with an `Idempotency-Key` take effect once, however often they are sent, and across
+//! restarts.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use http_body_util::BodyExt as _;
+use sha2::{Digest as _, Sha256};
+use sortie_core::{Begun, RunId, hex};
+
+use crate::app::{App, Shared};
+use crate::body;
+use crate::guard::Caller;
+use crate::problem::{Kind, Problem};
+
+/// The header's name.
+const NAME: HeaderName = HeaderName::from_static("idempotency-key");
+/// The longest key.
+const MAX_KEY_CHARS: usize = 200;
+/// The largest answer that is kept; none of ours comes near it.
+const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
+
+/// The id that a run gets if this request makes one: the same at every attempt.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reserved(pub(crate) RunId);
+
+/// Requests that this process works on right now.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay(Mutex<HashSet<String>>);
+
+/// Takes its request out again, however the work ends.
+#[derive(Debug)]
+struct Entry {
+    app: Arc<App>,
+    key: String,
+}
+
+impl Entry {
+    fn new(app: &Arc<App>, key: &str) -> Option<Self> {
+        let mut under_way = app
+            .under_way
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        under_way.insert(key.to_owned()).then(|| Self {
+            app: Arc::clone(app),
+            key: key.to_owned(),
+        })
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut under_way = self
+            .app
+            .under_way
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        under_way.remove(&self.key);
+    }
+}
+
+/// Answers a request that was sent before as it was answered then.
+pub(crate) async fn once(
+    State(Shared(app)): State<Shared>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let (Some(caller), Some(key)) = (
+        request.extensions().get::<Caller>().cloned(),
+        request.headers().get(&NAME).cloned(),
+    ) else {
+        return next.run(request).await;
+    };
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    match through(&app, &caller, &key, request, next).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    }
+}
+
+async fn through(
+    app: &Arc<App>,
+    caller: &Caller,
+    key: &HeaderValue,
+    request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let key = key
+        .to_str()
+        .ok()
+        .filter(|key| !key.is_empty() && key.len() <= MAX_KEY_CHARS)
+        .ok_or_else(|| {
+            Problem::bad(format!(
+                "an Idempotency-Key has 1 to {MAX_KEY_CHARS} visible ASCII characters"
+            ))
+        })?;
+    if wants_stream(&request) {
+        return Err(Problem::bad(
+            "a stream cannot be sent again; leave out Idempotency-Key or `Accept: text/event-stream`",
+        ));
+    }
+    // Keys are the caller's own: nobody finds another's answer by guessing.
+    let key = digest(&[caller.key().as_bytes(), key.as_bytes()]);
+    let is_create = request.method() == Method::POST && request.uri().path() == "/api/tasks";
+    let (parts, body) = request.into_parts();
+    let bytes = {
+        let whole = Request::from_parts(parts.clone(), body);
+        body::read(app, whole).await?
+    };
+    let target = parts
+        .uri
+        .path_and_query()
+        .map_or("", |target| target.as_str());
+    let fingerprint = digest(&[parts.method.as_str().as_bytes(), target.as_bytes(), &bytes]);
+    let Some(entry) = Entry::new(app, &key) else {
+        return Err(still_under_way());
+    };
+    let run = app.runtime.new_run_id();
+    let run = match app.runtime.begin_once(&key, &fingerprint, run).await? {
+        Begun::Fresh => run,
+        Begun::Done { status, body, run } => return Ok(kept(status, body, run)),
+        Begun::Mismatch => {
+            return Err(Problem::new(
+                Kind::IdempotencyMismatch,
+                "this Idempotency-Key was sent with another request; choose a new one",
+            ));
+        }
+        // Nobody here works on it, so its process died. To make the same run again is to find it.
+        Begun::Running { run, .. } if is_create => run,
+        Begun::Running { .. } => {
+            return Err(Problem::new(
+                Kind::OutcomeUnknown,
+                "the server stopped in the middle of the first attempt; look what became of it, and \
+                 send it again with a new Idempotency-Key if it is still needed",
+            ));
+        }
+    };
+    let mut again = body::again(parts, bytes);
+    again.extensions_mut().insert(Reserved(run));
+    let response = next.run(again).await;
+    let kept = keep(app, &key, response).await;
+    drop(entry);
+    kept
+}
+
+/// Notes an answer, or that nothing happened.
+async fn keep(app: &App, key: &str, response: Response) -> Result<Response, Problem> {
+    let status = response.status();
+    if status.is_success() {
+        let (parts, body) = response.into_parts();
+        let bytes = http_body_util::Limited::new(body, MAX_KEPT_BYTES)
+            .collect()
+            .await
+            .map_err(|error| Problem::new(Kind::Internal, error.to_string()))?
+            .to_bytes();
+        app.runtime
+            .complete_once(key, status.as_u16(), bytes.to_vec())
+            .await?;
+        return Ok(Response::from_parts(parts, Body::from(bytes)));
+    }
+    if status.is_client_error() {
+        // Refused: nothing happened, so that a corrected attempt may use the same key.
+        app.runtime.forget_once(key).await?;
+    }
+    // After a fault of ours nobody knows; the note stays, and says so to the next attempt.
+    Ok(response)
+}
+
+/// The answer of the first attempt.
+fn kept(status: u16, body: Vec<u8>, run: RunId) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
+    let mut response = (status, Bytes::from(body)).into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
+    headers.insert(
+        HeaderName::from_static("idempotent-replayed"),
+        HeaderValue::from_static("true"),
+    );
+    if status == StatusCode::CREATED
+        && let Ok(place) = HeaderValue::from_str(&format!("/api/tasks/{run}"))
+    {
+        headers.insert(header::LOCATION, place);
+    }
+    response
+}
+
+fn still_under_way() -> Problem {
+    Problem::conflict("the first attempt with this Idempotency-Key is still under way; wait for it")
+        .retry_after(1)
+}
+
+pub(crate) fn wants_stream(request: &Request) -> bool {
+    request
+        .headers()
+        .get(header::ACCEPT)
+        .and_then(|accept| accept.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/event-stream"))
+}
+
+/// One hash over several parts, none of which can run into the next.
+fn digest(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
+}

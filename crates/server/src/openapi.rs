@@ -1,0 +1,64 @@
+//! The document of the API. Made from the very routes that answer, so the two cannot differ.
+
+use utoipa::OpenApi as _;
+use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::app::Shared;
+use crate::routes;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Sortie",
+        description = "Tasks, conversations, approvals and live events of a running Sortie. Every \
+            request needs `Authorization: Bearer sortie_…`. Whatever goes wrong is \
+            `application/problem+json` and says what to do next.",
+        license(name = "Apache-2.0 OR MIT"),
+    ),
+    components(schemas(
+        sortie_protocol::Problem,
+        sortie_protocol::ClientMessage,
+        sortie_protocol::ServerMessage,
+        sortie_protocol::LiveEvent,
+    ))
+)]
+struct Document;
+
+/// Every route of the document.
+pub(crate) fn routes() -> OpenApiRouter<Shared> {
+    routes::documented(OpenApiRouter::with_openapi(Document::openapi()))
+}
+
+/// The document as JSON, the way it is checked in.
+pub fn document() -> String {
+    let (_, mut document) = routes().split_for_parts();
+    add_problems(&mut document);
+    // Maps with strings as keys always become JSON.
+    let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// Every operation can go wrong, and says so in the same shape.
+fn add_problems(document: &mut OpenApi) {
+    let problem = Content::new(Some(Ref::from_schema_name("Problem")));
+    let response = ResponseBuilder::new()
+        .description("What went wrong, and what to do next")
+        .content("application/problem+json", problem)
+        .build();
+    for item in document.paths.paths.values_mut() {
+        let operations = [
+            &mut item.get,
+            &mut item.post,
+            &mut item.patch,
+            &mut item.delete,
+        ];
+        for operation in operations.into_iter().flatten() {
+            operation
+                .responses
+                .responses
+                .insert("default".to_owned(), RefOr::T(response.clone()));
+        }
+    }
+}

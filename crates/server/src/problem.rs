@@ -1,0 +1,272 @@
+//! What goes wrong, as RFC 9457 says it: always with what to do next.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+use sortie_core::StoreError;
+use sortie_runtime::RuntimeError;
+
+/// Which kind of thing went wrong. Each has its slug, status and title.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    BadRequest,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    AmbiguousId,
+    Conflict,
+    TooLarge,
+    UnsupportedMediaType,
+    TooManyRequests,
+    Misdirected,
+    Unavailable,
+    Timeout,
+    Internal,
+    IdempotencyMismatch,
+    OutcomeUnknown,
+    MethodNotAllowed,
+}
+
+impl Kind {
+    const fn words(self) -> (&'static str, StatusCode, &'static str) {
+        match self {
+            Self::BadRequest => (
+                "bad-request",
+                StatusCode::BAD_REQUEST,
+                "The request cannot be understood",
+            ),
+            Self::Unauthorized => (
+                "unauthorized",
+                StatusCode::UNAUTHORIZED,
+                "A valid token is needed",
+            ),
+            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN, "This is not allowed"),
+            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is no such thing"),
+            Self::AmbiguousId => (
+                "ambiguous-id",
+                StatusCode::CONFLICT,
+                "The id fits more than one task",
+            ),
+            Self::Conflict => (
+                "conflict",
+                StatusCode::CONFLICT,
+                "The state of things does not allow this",
+            ),
+            Self::TooLarge => (
+                "too-large",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The request is too large",
+            ),
+            Self::UnsupportedMediaType => (
+                "unsupported-media-type",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body has to be JSON",
+            ),
+            Self::TooManyRequests => (
+                "too-many-requests",
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many requests",
+            ),
+            Self::Misdirected => (
+                "misdirected",
+                StatusCode::MISDIRECTED_REQUEST,
+                "This server does not have that name",
+            ),
+            Self::Unavailable => (
+                "unavailable",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Not possible right now",
+            ),
+            Self::Timeout => ("timeout", StatusCode::REQUEST_TIMEOUT, "It took too long"),
+            Self::Internal => (
+                "internal",
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Something is broken here",
+            ),
+            Self::IdempotencyMismatch => (
+                "idempotency-mismatch",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "The idempotency key belongs to another request",
+            ),
+            Self::OutcomeUnknown => (
+                "outcome-unknown",
+                StatusCode::CONFLICT,
+                "Nobody knows whether the first attempt took effect",
+            ),
+            Self::MethodNotAllowed => (
+                "method-not-allowed",
+                StatusCode::METHOD_NOT_ALLOWED,
+                "The path does not know this method",
+            ),
+        }
+    }
+}
+
+/// Something that went wrong, for the client. Kept small: it is in every result.
+#[derive(Debug)]
+pub(crate) struct Problem(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: Kind,
+    detail: String,
+    retry_after_seconds: Option<u64>,
+    extra: Map<String, Value>,
+}
+
+impl Problem {
+    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            detail: detail.into(),
+            retry_after_seconds: None,
+            extra: Map::new(),
+        }))
+    }
+
+    pub(crate) fn bad(detail: impl Into<String>) -> Self {
+        Self::new(Kind::BadRequest, detail)
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, detail)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, detail)
+    }
+
+    pub(crate) fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(Kind::Conflict, detail)
+    }
+
+    /// The same, with when to come back.
+    #[must_use]
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.retry_after_seconds = Some(seconds.max(1));
+        self
+    }
+
+    /// The same, with another field.
+    #[must_use]
+    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.0.extra.insert(name.to_owned(), value.into());
+        self
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    pub(crate) fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// The last part of `type`.
+    pub(crate) fn slug(&self) -> &'static str {
+        self.0.kind.words().0
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let (slug, status, title) = self.0.kind.words();
+        let problem = sortie_protocol::Problem {
+            kind: format!("{}{slug}", sortie_protocol::Problem::PREFIX),
+            title: title.to_owned(),
+            status: status.as_u16(),
+            detail: self.0.detail,
+            instance: None,
+            extra: self.0.extra,
+        };
+        // Strings and numbers always become JSON.
+        let body = serde_json::to_vec(&problem).unwrap_or_default();
+        let mut response = (
+            status,
+            [(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/problem+json"),
+            )],
+            body,
+        )
+            .into_response();
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.0.retry_after_seconds {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if status == StatusCode::UNAUTHORIZED {
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                HeaderValue::from_static("Bearer realm=\"sortie\""),
+            );
+        }
+        response
+    }
+}
+
+impl From<RuntimeError> for Problem {
+    fn from(error: RuntimeError) -> Self {
+        match error {
+            RuntimeError::Refused(words) => Self::conflict(words),
+            RuntimeError::Store(error) => error.into(),
+            RuntimeError::Toolbox(error) => internal(&error),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        match &error {
+            StoreError::NotFound(_) => Self::not_found(format!("{error}; look in GET /api/tasks")),
+            StoreError::Ambiguous { count, .. } => {
+                Self::new(Kind::AmbiguousId, error.to_string()).with("count", *count)
+            }
+            StoreError::WrongState { status, .. } => {
+                Self::conflict(error.to_string()).with("task_status", status.as_str())
+            }
+            StoreError::Fenced { .. } => Self::conflict(error.to_string()),
+            StoreError::Locked { .. } => Self::new(Kind::Unavailable, error.to_string()),
+            StoreError::Damaged { .. } | StoreError::Failed { .. } => internal(&error),
+        }
+    }
+}
+
+impl From<crate::host::HostError> for Problem {
+    fn from(error: crate::host::HostError) -> Self {
+        internal(&error)
+    }
+}
+
+impl From<crate::keys::KeyError> for Problem {
+    fn from(error: crate::keys::KeyError) -> Self {
+        use crate::keys::KeyError;
+        match &error {
+            KeyError::NoSuchKey(_) => Self::not_found(error.to_string()),
+            KeyError::BadName | KeyError::TooMany => Self::bad(error.to_string()),
+            KeyError::Random(_) | KeyError::Unreadable { .. } | KeyError::File { .. } => {
+                internal(&error)
+            }
+        }
+    }
+}
+
+/// A fault of ours: the cause goes to the log, not to the client.
+pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
+    tracing::error!(error = %chain(error), "a request failed");
+    Problem::new(
+        Kind::Internal,
+        "this is a fault of the server; its log says more. Trying again may help",
+    )
+}
+
+/// An error with all its causes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words.push_str(": ");
+        words.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    words
+}

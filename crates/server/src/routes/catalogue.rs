@@ -1,0 +1,150 @@
+//! What there is to work with: agents, skills, models, and what they may do.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use sortie_protocol::{Agent, ExplainBody, Explained, LayerOpinion, ModelState, Skill};
+use sortie_runtime::{NewRun, View, Whose};
+use utoipa::IntoParams;
+
+use crate::app::Shared;
+use crate::body::{Asked, InPath, JsonBody};
+use crate::guard::Caller;
+use crate::problem::Problem;
+use crate::routes::tasks::refused;
+
+/// Agents that runs can be made from, the main one first.
+#[utoipa::path(get, path = "/api/agents", tag = "catalogue",
+    responses((status = 200, body = Vec<Agent>)))]
+pub(crate) async fn agents(State(Shared(app)): State<Shared>) -> Json<Vec<Agent>> {
+    let agents = app.runtime.agents();
+    let main = std::iter::once(Agent::of(agents.main(), true));
+    let others = agents
+        .children()
+        .iter()
+        .map(|agent| Agent::of(agent, false));
+    Json(main.chain(others).collect())
+}
+
+/// One agent.
+#[utoipa::path(get, path = "/api/agents/{name}", tag = "catalogue",
+    params(("name" = String, Path)), responses((status = 200, body = Agent)))]
+pub(crate) async fn agent(
+    State(Shared(app)): State<Shared>,
+    InPath(name): InPath<String>,
+) -> Result<Json<Agent>, Problem> {
+    let agents = app.runtime.agents();
+    let agent = agents.find(&name).ok_or_else(|| {
+        Problem::not_found(format!(
+            "there is no agent {name:?}; there are {}",
+            agents.names()
+        ))
+    })?;
+    let is_main = agent.name == agents.main().name;
+    Ok(Json(Agent::of(agent, is_main)))
+}
+
+/// Where to look.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Where {
+    /// The folder; the default one if missing.
+    workspace: Option<String>,
+}
+
+/// Skills that runs in a folder could load.
+#[utoipa::path(get, path = "/api/skills", tag = "catalogue", params(Where),
+    responses((status = 200, body = Vec<Skill>)))]
+pub(crate) async fn skills(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    Asked(place): Asked<Where>,
+) -> Result<Json<Vec<Skill>>, Problem> {
+    let workspace = app.workspace(&caller, place.workspace.as_deref())?;
+    let skills = app.host.skills(&workspace).await?;
+    Ok(Json(skills.iter().map(Skill::from).collect()))
+}
+
+/// How busy the models are that were asked so far.
+#[utoipa::path(get, path = "/api/models", tag = "catalogue",
+    responses((status = 200, body = Vec<ModelState>)))]
+pub(crate) async fn models(State(Shared(app)): State<Shared>) -> Json<Vec<ModelState>> {
+    let states = app.runtime.models_state();
+    Json(states.into_iter().map(ModelState::from).collect())
+}
+
+/// Whether a call would run, who decides, and what every layer says. Nothing is run.
+#[utoipa::path(post, path = "/api/policy/explain", tag = "catalogue", request_body = ExplainBody,
+    responses((status = 200, body = Explained)))]
+pub(crate) async fn explain(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    JsonBody(body): JsonBody<ExplainBody>,
+) -> Result<Json<Explained>, Problem> {
+    let workspace = app.workspace(&caller, body.workspace.as_deref())?;
+    let new = NewRun {
+        tenant: caller.tenant().cloned(),
+        mode: body
+            .mode
+            .map_or(app.config.default_mode, sortie_core::Mode::from),
+        ..NewRun::new("explain", workspace, &app.config.default_model)
+    };
+    let name = match body.agent {
+        Some(name) => name,
+        None => app.runtime.agents().main().name.clone(),
+    };
+    let arguments = body.arguments.unwrap_or(Value::Object(Map::new()));
+    let whose = Whose::Agent {
+        name,
+        new: Box::new(new),
+    };
+    let explained = app
+        .runtime
+        .explain(whose, &body.tool, &arguments)
+        .await
+        .map_err(refused)?;
+    let ruling = explained.explanation.ruling;
+    let layers = explained.explanation.layers.iter();
+    Ok(Json(Explained {
+        decision: ruling.decision,
+        layer: ruling.layer,
+        rule: ruling.rule,
+        why: ruling.why,
+        layers: layers.flat_map(opinions).collect(),
+    }))
+}
+
+fn opinions(view: &sortie_runtime::LayerView) -> Vec<LayerOpinion> {
+    let line = |opinion: &str, rule: Option<String>| LayerOpinion {
+        layer: view.layer,
+        source: view.source.clone(),
+        opinion: opinion.to_owned(),
+        why: match &rule {
+            Some(rule) => format!("{} {opinion} this: {rule}", view.source),
+            None => format!("{} {opinion} this", view.source),
+        },
+        rule,
+    };
+    if view.opinions.is_empty() {
+        return vec![LayerOpinion {
+            why: format!("{} says nothing about this", view.source),
+            ..line("nothing", None)
+        }];
+    }
+    view.opinions
+        .iter()
+        .map(|opinion| {
+            let word = match opinion.view {
+                View::Denies => "denies",
+                View::Lifts => "lifts",
+                View::LeavesOut => "leaves_out",
+                View::Allows => "allows",
+                View::Asks => "asks",
+                View::Approves => "approves",
+            };
+            line(word, opinion.rule.clone())
+        })
+        .collect()
+}

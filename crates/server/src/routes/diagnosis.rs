@@ -1,0 +1,149 @@
+//! How the server is.
+
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use sortie_core::ListFilter;
+use sortie_protocol::{
+    ConfigLine, Connections, DoctorLine, Health, LaneState, ModelState, ServerState,
+};
+
+use crate::app::Shared;
+use crate::guard::Caller;
+use crate::problem::Problem;
+use crate::{metrics as numbers, openapi as contract};
+
+/// Whether the server answers.
+#[utoipa::path(get, path = "/healthz", tag = "server",
+    responses((status = 200, body = Health)))]
+pub(crate) async fn healthz() -> Json<Health> {
+    Json(Health {
+        status: "ok".to_owned(),
+    })
+}
+
+/// Whether the server can do its work.
+#[utoipa::path(get, path = "/readyz", tag = "server",
+    responses((status = 200, body = Health), (status = 503, body = Health)))]
+pub(crate) async fn readyz(State(Shared(app)): State<Shared>) -> (StatusCode, Json<Health>) {
+    let (code, status) = if app.stop.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "stopping")
+    } else {
+        match app.runtime.lanes().await {
+            Ok(_) => (StatusCode::OK, "ready"),
+            Err(error) => {
+                tracing::error!(error = %crate::problem::chain(&error), "not ready");
+                (StatusCode::SERVICE_UNAVAILABLE, "broken")
+            }
+        }
+    };
+    let status = status.to_owned();
+    (code, Json(Health { status }))
+}
+
+/// Numbers for Prometheus. Keys of a tenant see the numbers of their tenant.
+#[utoipa::path(get, path = "/metrics", tag = "server",
+    responses((status = 200, body = String, content_type = "text/plain")))]
+pub(crate) async fn metrics(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Result<impl IntoResponse, Problem> {
+    let filter = ListFilter {
+        tenant: caller.tenant().cloned(),
+        archived: true,
+        ..ListFilter::default()
+    };
+    let text = numbers::text(&app, filter).await?;
+    Ok((
+        [(
+            header::CONTENT_TYPE,
+            "text/plain; version=0.0.4; charset=utf-8",
+        )],
+        text,
+    ))
+}
+
+/// This document.
+#[utoipa::path(get, path = "/api/openapi.json", tag = "server",
+    responses((status = 200, body = Object)))]
+pub(crate) async fn openapi() -> impl IntoResponse {
+    static DOCUMENT: OnceLock<String> = OnceLock::new();
+    let document = DOCUMENT.get_or_init(contract::document);
+    (
+        [(header::CONTENT_TYPE, "application/json")],
+        document.as_str(),
+    )
+}
+
+/// What the server is doing.
+#[utoipa::path(get, path = "/api/state", tag = "server",
+    responses((status = 200, body = ServerState)))]
+pub(crate) async fn state(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Result<Json<ServerState>, Problem> {
+    let is_all = caller.tenant().is_none();
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let lanes = app.runtime.lanes().await?;
+    let models = app.runtime.models_state();
+    Ok(Json(ServerState {
+        version: app.host.version(),
+        started_at: app.started_at.to_rfc3339(),
+        epoch: app.hub.epoch().to_owned(),
+        home: if is_all {
+            app.config.home.display().to_string()
+        } else {
+            String::new()
+        },
+        lanes: lanes
+            .into_iter()
+            .map(|lane| LaneState {
+                lane: lane.lane,
+                limit: lane.limit,
+                claimed: count(lane.claimed),
+                queued: count(lane.queued),
+            })
+            .collect(),
+        models: models.into_iter().map(ModelState::from).collect(),
+        connections: Connections {
+            websocket: app.metrics.websockets.load(Ordering::Relaxed),
+            sse: app.metrics.streams.load(Ordering::Relaxed),
+        },
+        uptime_seconds: app.runtime.now().ms_since(app.started_at) / 1_000,
+    }))
+}
+
+fn require_all(caller: &Caller) -> Result<(), Problem> {
+    if caller.tenant().is_none() {
+        return Ok(());
+    }
+    Err(Problem::forbidden(
+        "this is about the whole server; an admin without a tenant sees it",
+    ))
+}
+
+/// The settings in force and who set them, with secrets taken out.
+#[utoipa::path(get, path = "/api/config", tag = "server",
+    responses((status = 200, body = Vec<ConfigLine>)))]
+pub(crate) async fn config(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Result<Json<Vec<ConfigLine>>, Problem> {
+    require_all(&caller)?;
+    Ok(Json(app.host.config().await?))
+}
+
+/// What a check of the server's machine finds.
+#[utoipa::path(get, path = "/api/doctor", tag = "server",
+    responses((status = 200, body = Vec<DoctorLine>)))]
+pub(crate) async fn doctor(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Result<Json<Vec<DoctorLine>>, Problem> {
+    require_all(&caller)?;
+    Ok(Json(app.host.doctor().await?))
+}

@@ -1,0 +1,140 @@
+//! The journal of one task: what there is, or what comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName};
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use sortie_core::{Event, RunId, Seq};
+use sortie_protocol::{JournalEntry, Resume};
+use utoipa::IntoParams;
+
+use crate::app::{App, Shared};
+use crate::body::{Asked, InPath};
+use crate::guard::Caller;
+use crate::hub::{Listener, Out, Wanted, Wish};
+use crate::once::wants_stream;
+use crate::problem::Problem;
+use crate::routes::sse::{self, Line, Lines};
+
+/// How often a journal is read when nothing was heard of its run.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Where to begin.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct After {
+    /// Entries after this one.
+    after: Option<i64>,
+    /// With what the model says while it says it; for streams.
+    text: Option<bool>,
+}
+
+/// The journal of a task.
+///
+/// With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` goes on.
+#[utoipa::path(get, path = "/api/tasks/{id}/events", tag = "tasks",
+    params(("id" = String, Path), After,
+        ("Last-Event-ID" = Option<String>, Header, description = "The last entry that was heard")),
+    responses((status = 200, content(
+        (Vec<JournalEntry> = "application/json"), (String = "text/event-stream")))))]
+pub(crate) async fn of_task(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    Asked(after): Asked<After>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    if !wants_stream(&request) {
+        let from = Seq(after.after.unwrap_or_default());
+        return Ok(Json(app.runtime.events(run, from).await?).into_response());
+    }
+    let from = match last_event_id(request.headers()) {
+        Some(last) => last
+            .parse()
+            .map_err(|_| Problem::bad("Last-Event-ID is the number of an entry"))?,
+        None => after.after.unwrap_or_default(),
+    };
+    let mut listener = Listener::new(&app, caller);
+    listener.subscribe(Wish {
+        id: "events".to_owned(),
+        wanted: Wanted::Task(run),
+        text: after.text.unwrap_or_default(),
+        resume: Some(Resume {
+            epoch: app.hub.epoch().to_owned(),
+            seq: app.hub.seq(),
+        }),
+    });
+    let app_too = Arc::clone(&app);
+    Ok(sse::answer(&app, async move |lines| {
+        follow(&app_too, &lines, listener, run, Seq(from)).await
+    }))
+}
+
+/// What a client says that it heard last.
+pub(crate) fn last_event_id(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get(HeaderName::from_static("last-event-id"))
+        .and_then(|id| id.to_str().ok())
+        .filter(|id| !id.is_empty())
+}
+
+/// Reads the journal whenever there is news, until the run has ended.
+async fn follow(
+    app: &App,
+    lines: &Lines,
+    mut listener: Listener,
+    run: RunId,
+    mut from: Seq,
+) -> Option<()> {
+    loop {
+        let entries = match app.runtime.events(run, from).await {
+            Ok(entries) => entries,
+            Err(error) => {
+                tracing::debug!(error = %crate::problem::chain(&error), "a stream ends early");
+                return None;
+            }
+        };
+        for entry in entries {
+            from = entry.seq;
+            let data = serde_json::to_string(&entry).ok()?;
+            let id = entry.seq.to_string();
+            lines
+                .send(Line::new(entry.event.name(), Some(&id), &data))
+                .await?;
+            if matches!(entry.event, Event::Finished { .. }) {
+                return Some(());
+            }
+        }
+        // An archived journal has no end of its own.
+        let record = app.runtime.get(run).await.ok()?;
+        if record.status.is_terminal() && record.head <= from {
+            return Some(());
+        }
+        if record.status.is_terminal() && record.archived_at.is_some() {
+            return Some(());
+        }
+        wait(lines, &mut listener).await?;
+    }
+}
+
+/// Returns when there may be more in the journal; hands text on meanwhile.
+async fn wait(lines: &Lines, listener: &mut Listener) -> Option<()> {
+    let deadline = tokio::time::Instant::now() + POLL;
+    loop {
+        match tokio::time::timeout_at(deadline, listener.next()).await {
+            Err(_elapsed) => return Some(()),
+            Ok(Err(_)) => return None,
+            Ok(Ok(Out::Frame(frame))) if frame.name == "text" => {
+                lines.send(Line::new("text", None, &frame.bytes)).await?;
+            }
+            Ok(Ok(Out::Frame(_) | Out::Snapshot { .. })) => return Some(()),
+            Ok(Ok(Out::Control(_))) => {}
+        }
+    }
+}

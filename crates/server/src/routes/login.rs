@@ -1,0 +1,203 @@
+//! How a browser comes in: by a link that works once, or by a pasted token. No script, no data.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Query, Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{Html, IntoResponse as _, Response};
+use serde::Deserialize;
+use sortie_core::Lang;
+use sortie_protocol::Role;
+use sortie_text::t;
+
+use crate::app::{App, Shared};
+use crate::body;
+use crate::guard::{COOKIE, Claimed, failed, peer};
+use crate::keys::Credential;
+use crate::problem::{Kind, Problem};
+use crate::routes::keys::with_file;
+
+/// How long a browser stays in: seven days.
+const SESSION_SECONDS: i64 = 7 * 24 * 3_600;
+
+/// What a link carries.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Carried {
+    code: Option<String>,
+}
+
+/// The form, or the way in for somebody with a link.
+pub(crate) async fn form(State(Shared(app)): State<Shared>, request: Request) -> Response {
+    let carried = Query::<Carried>::try_from_uri(request.uri());
+    let code = carried.ok().and_then(|Query(carried)| carried.code);
+    let Some(code) = code else {
+        return page(StatusCode::OK, app.config.lang, Words::Form);
+    };
+    if request.method() == Method::HEAD || is_prefetch(request.headers()) {
+        // Whoever only looks ahead does not use the link up.
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let address = peer(&request);
+    let headers = request.headers().clone();
+    match by_code(&app, address, &headers, &code).await {
+        Ok(response) => response,
+        Err(problem) => refused(&app, problem),
+    }
+}
+
+/// A pasted token.
+pub(crate) async fn submit(State(Shared(app)): State<Shared>, request: Request) -> Response {
+    match by_token(&app, request).await {
+        Ok(response) => response,
+        Err(problem) => refused(&app, problem),
+    }
+}
+
+fn refused(app: &App, problem: Problem) -> Response {
+    match problem.kind() {
+        Kind::Unauthorized => page(StatusCode::UNAUTHORIZED, app.config.lang, Words::Refused),
+        _ => problem.into_response(),
+    }
+}
+
+async fn by_code(
+    app: &Arc<App>,
+    address: IpAddr,
+    headers: &HeaderMap,
+    code: &str,
+) -> Result<Response, Problem> {
+    app.failures.check(address, &Claimed::Code)?;
+    let Some(pass) = app.links.take(code, app.runtime.now()) else {
+        return Err(failed(app, address, Claimed::Code));
+    };
+    come_in(app, headers, pass.key, pass.role).await
+}
+
+async fn by_token(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
+    #[derive(Deserialize)]
+    struct Form {
+        token: String,
+    }
+    let address = peer(&request);
+    let headers = request.headers().clone();
+    let bytes = body::read(app, request).await?;
+    let form = std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(|text| format!("/?{text}").parse::<Uri>().ok())
+        .and_then(|uri| Query::<Form>::try_from_uri(&uri).ok());
+    let Some(Query(form)) = form else {
+        return Err(Problem::bad("the form has one field: token"));
+    };
+    let shown = Credential::of_token(form.token.trim());
+    let claimed = shown
+        .as_ref()
+        .map_or(Claimed::Malformed, |shown| Claimed::key(shown.id));
+    app.failures.check(address, &claimed)?;
+    let found = match &shown {
+        Some(shown) => app.keys.by_token(shown, app.runtime.now())?,
+        None => None,
+    };
+    let found = found.ok_or_else(|| failed(app, address, claimed))?;
+    come_in(app, &headers, found.key, found.role).await
+}
+
+/// Gives a browser its cookie.
+async fn come_in(
+    app: &Arc<App>,
+    headers: &HeaderMap,
+    key: String,
+    role: Role,
+) -> Result<Response, Problem> {
+    let now = app.runtime.now();
+    let until = now.plus_ms(SESSION_SECONDS * 1_000);
+    let token = with_file(app, move |file| file.add_session(&key, role, now, until)).await?;
+    let secure = if is_https(headers) { "; Secure" } else { "" };
+    let cookie = format!(
+        "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS}{secure}",
+        token.cookie()
+    );
+    let mut cookie = HeaderValue::from_str(&cookie)
+        .map_err(|_| Problem::new(Kind::Internal, "the cookie cannot be sent"))?;
+    cookie.set_sensitive(true);
+    Ok((
+        StatusCode::SEE_OTHER,
+        [
+            (header::SET_COOKIE, cookie),
+            (header::LOCATION, HeaderValue::from_static("/")),
+        ],
+    )
+        .into_response())
+}
+
+/// Whether the browser speaks to something in front of us that has a certificate. A lie only makes the
+/// cookie stricter.
+pub(crate) fn is_https(headers: &HeaderMap) -> bool {
+    let forwarded = headers
+        .get(HeaderName::from_static("x-forwarded-proto"))
+        .is_some_and(|scheme| scheme == "https");
+    let origin = headers
+        .get(header::ORIGIN)
+        .and_then(|origin| origin.to_str().ok())
+        .is_some_and(|origin| origin.starts_with("https://"));
+    forwarded || origin
+}
+
+fn is_prefetch(headers: &HeaderMap) -> bool {
+    ["sec-purpose", "purpose", "x-moz"].into_iter().any(|name| {
+        headers
+            .get(HeaderName::from_static(name))
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.to_ascii_lowercase().contains("prefetch"))
+    })
+}
+
+/// What a page says above the form.
+#[derive(Clone, Copy, Debug)]
+enum Words {
+    Form,
+    Needed,
+    Refused,
+}
+
+/// For somebody who came without a cookie.
+pub(crate) fn needs_login(lang: Lang) -> Response {
+    page(StatusCode::UNAUTHORIZED, lang, Words::Needed)
+}
+
+/// A page in both languages, that of the server first.
+fn page(status: StatusCode, lang: Lang, words: Words) -> Response {
+    let other = match lang {
+        Lang::En => Lang::Zh,
+        Lang::Zh => Lang::En,
+    };
+    let said = |lang: Lang| {
+        let words = match words {
+            Words::Form => t!(lang, "login-form"),
+            Words::Needed => t!(lang, "login-needed"),
+            Words::Refused => t!(lang, "login-refused"),
+        };
+        format!("<p lang=\"{lang}\">{}</p>", escaped(&words))
+    };
+    let label = escaped(&t!(lang, "login-token"));
+    let button = escaped(&t!(lang, "login-button"));
+    let html = format!(
+        "<!doctype html>\n<html lang=\"{lang}\">\n<head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width\"><title>Sortie</title></head>\n\
+         <body>\n<h1>Sortie</h1>\n{}\n{}\n\
+         <form method=\"post\" action=\"/login\"><label>{label} <input type=\"password\" \
+         name=\"token\" autocomplete=\"off\" required></label> <button>{button}</button></form>\n\
+         </body>\n</html>\n",
+        said(lang),
+        said(other)
+    );
+    (status, Html(html)).into_response()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

@@ -1,0 +1,135 @@
+//! Server-sent events: a task writes lines, the connection takes them when it can.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use crate::app::App;
+
+/// How often a quiet stream says that it lives.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Lines that wait for a connection. Whoever is slower falls behind in the hub, where that is known.
+const WAITING: usize = 4;
+
+/// One event as it goes out.
+#[derive(Debug)]
+pub(crate) struct Line(Bytes);
+
+impl Line {
+    pub(crate) fn new(event: &str, id: Option<&str>, data: &str) -> Self {
+        let mut text = String::with_capacity(data.len() + 64);
+        if let Some(id) = id {
+            text.push_str("id: ");
+            text.push_str(id);
+            text.push('\n');
+        }
+        text.push_str("event: ");
+        text.push_str(event);
+        // JSON has no raw line ends.
+        text.push_str("\ndata: ");
+        text.push_str(data);
+        text.push_str("\n\n");
+        Self(Bytes::from(text))
+    }
+
+    /// An event without a number.
+    pub(crate) fn of<T: serde::Serialize>(event: &str, data: &T) -> Self {
+        // Our own types always become JSON.
+        Self::new(
+            event,
+            None,
+            &serde_json::to_string(data).unwrap_or_default(),
+        )
+    }
+
+    /// A line that clients ignore.
+    fn heartbeat() -> Self {
+        Self(Bytes::from_static(b": heartbeat\n\n"))
+    }
+}
+
+/// Where lines go.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    app: Arc<App>,
+    sender: mpsc::Sender<Bytes>,
+}
+
+impl Lines {
+    /// Hands a line over; `None` when the client has gone.
+    pub(crate) async fn send(&self, line: Line) -> Option<()> {
+        self.sender.send(line.0).await.ok()?;
+        self.app.metrics.sent.fetch_add(1, Ordering::Relaxed);
+        Some(())
+    }
+}
+
+/// Counts streams.
+#[derive(Debug)]
+struct Counted(Arc<App>);
+
+impl Counted {
+    fn new(app: &Arc<App>) -> Self {
+        app.metrics.streams.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(app))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.metrics.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An answer that `write` writes, until it is done, the client leaves, or the server stops.
+pub(crate) fn answer<W, F>(app: &Arc<App>, write: W) -> Response
+where
+    W: FnOnce(Arc<Lines>) -> F,
+    F: Future<Output = Option<()>> + Send + 'static,
+{
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let lines = Arc::new(Lines {
+        app: Arc::clone(app),
+        sender,
+    });
+    let work = write(Arc::clone(&lines));
+    let counted = Counted::new(app);
+    let stop = app.stop.clone();
+    app.spawn(async move {
+        let beating = async {
+            loop {
+                tokio::time::sleep(HEARTBEAT).await;
+                if lines.send(Line::heartbeat()).await.is_none() {
+                    return;
+                }
+            }
+        };
+        tokio::select! {
+            // Whether it was done or the client left, there is nothing more to say.
+            _ = work => {}
+            () = beating => {}
+            () = lines.sender.closed() => {}
+            () = stop.cancelled() => {}
+        }
+        drop(counted);
+    });
+    let stream = futures::stream::unfold(receiver, async |mut receiver| {
+        let bytes = receiver.recv().await?;
+        Some((Ok::<_, Infallible>(bytes), receiver))
+    });
+    (
+        [
+            (header::CONTENT_TYPE, "text/event-stream"),
+            (header::CACHE_CONTROL, "no-store"),
+        ],
+        Body::from_stream(stream),
+    )
+        .into_response()
+}

@@ -1,0 +1,381 @@
+//! One task: what it is, and what can be done to it.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use sortie_core::{
+    Event, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord,
+    Seq, Unblock,
+};
+use sortie_protocol::{
+    AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
+    Mode, ReplyNoted, Request, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
+};
+
+use crate::app::{App, Shared};
+use crate::body::{InPath, JsonBody, MaybeJson};
+use crate::guard::Caller;
+use crate::problem::Problem;
+use crate::routes::requests::noted;
+use crate::routes::tasks::made;
+
+/// The longest text that a person adds to a run.
+const MAX_WORDS_CHARS: usize = 100_000;
+
+/// A task with all that one view of it needs.
+#[utoipa::path(get, path = "/api/tasks/{id}", tag = "tasks",
+    params(("id" = String, Path, description = "The id, or at least 8 characters of it")),
+    responses((status = 200, body = TaskDetail)))]
+pub(crate) async fn get(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<TaskDetail>, Problem> {
+    let record = app.task(&caller, &id).await?;
+    Ok(Json(detail(&app, &record).await?))
+}
+
+async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
+    let run = record.run_id;
+    let requests = app
+        .runtime
+        .requests(RequestFilter {
+            run: Some(run),
+            ..RequestFilter::default()
+        })
+        .await?;
+    let children = app
+        .runtime
+        .stats(ListFilter {
+            parent: Some(run),
+            archived: true,
+            ..ListFilter::default()
+        })
+        .await?;
+    let mut detail = TaskDetail {
+        task: Task::from(record),
+        workspace: String::new(),
+        mode: String::new(),
+        sandbox: String::new(),
+        network: false,
+        isolation: sortie_core::Isolation::None,
+        branch: None,
+        changes: None,
+        policy_hash: String::new(),
+        thinking: record.thinking.clone(),
+        tools: Vec::new(),
+        skills: Vec::new(),
+        timeout_seconds: record.timeout_ms.map(|millis| millis as f64 / 1_000.0),
+        deadline: deadline(record),
+        continues: None,
+        delivery_error: record.delivery_error.clone(),
+        crashes: record.crashes,
+        todos: Vec::new(),
+        children: children.total,
+        requests: requests.iter().map(Request::from).collect(),
+    };
+    for entry in app.runtime.events(run, Seq(0)).await? {
+        note(&mut detail, entry.event);
+    }
+    Ok(detail)
+}
+
+fn deadline(record: &RunRecord) -> Option<String> {
+    let limit = i64::try_from(record.timeout_ms?).unwrap_or(i64::MAX);
+    Some(record.started_at?.plus_ms(limit).to_rfc3339())
+}
+
+/// What an entry of the journal adds. A removed journal adds nothing.
+fn note(detail: &mut TaskDetail, event: Event) {
+    match event {
+        Event::Admitted { spec } => {
+            detail.workspace = spec.workspace.display().to_string();
+            detail.mode = Mode::from(spec.policy.mode).as_str().to_owned();
+            detail.sandbox = spec.confinement.sandbox.to_string();
+            detail.network = spec.confinement.network;
+            detail.isolation = spec.isolation;
+            detail.policy_hash = spec.policy_hash;
+            detail.tools = spec.tools;
+            detail.skills = spec.skills.into_iter().map(|skill| skill.name).collect();
+            detail.continues = spec.continues;
+        }
+        Event::Isolated { worktree } => detail.branch = Some(worktree.branch),
+        Event::Collected { changes } => {
+            detail.changes = changes.map(|changes| ChangeCount {
+                files: changes.files,
+                insertions: changes.insertions,
+                deletions: changes.deletions,
+            });
+        }
+        Event::ToolFinished {
+            todos: Some(todos), ..
+        } => detail.todos = todos.iter().map(TodoItem::from).collect(),
+        Event::ToolFinished { .. }
+        | Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
+        | Event::Claimed { .. }
+        | Event::InboxTaken { .. }
+        | Event::Answered { .. }
+        | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
+        | Event::Intended { .. }
+        | Event::Asked { .. }
+        | Event::Delegated { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Finished { .. } => {}
+    }
+}
+
+/// Changes label or priority of a task that waits in the queue.
+#[utoipa::path(patch, path = "/api/tasks/{id}", tag = "tasks", request_body = TaskPatch,
+    params(("id" = String, Path)), responses((status = 200, body = Task)))]
+pub(crate) async fn patch(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    JsonBody(patch): JsonBody<TaskPatch>,
+) -> Result<Json<Task>, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    app.runtime
+        .update(run, patch.label.as_deref(), patch.priority)
+        .await?;
+    now(&app, run).await
+}
+
+/// Removes a task and everything below it; one that runs is cancelled first.
+#[utoipa::path(delete, path = "/api/tasks/{id}", tag = "tasks",
+    params(("id" = String, Path)), responses((status = 200, body = Deleted)))]
+pub(crate) async fn delete(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<Deleted>, Problem> {
+    let task_id = app.task(&caller, &id).await?.run_id;
+    tracing::info!(%task_id, by = caller.person(), "deleting a task");
+    let deleted = app.runtime.delete(task_id).await?;
+    Ok(Json(Deleted { task_id, deleted }))
+}
+
+/// Stops a task and everything below it.
+#[utoipa::path(post, path = "/api/tasks/{id}/cancel", tag = "tasks",
+    request_body = Option<CancelBody>,
+    params(("id" = String, Path)), responses((status = 200, body = Cancelled)))]
+pub(crate) async fn cancel(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    MaybeJson(body): MaybeJson<CancelBody>,
+) -> Result<Json<Cancelled>, Problem> {
+    let task_id = app.task(&caller, &id).await?.run_id;
+    let person = caller.person();
+    let reason = match body.reason.as_deref().map(str::trim) {
+        None | Some("") => person,
+        Some(reason) => {
+            check_words(reason)?;
+            format!("{reason} ({person})")
+        }
+    };
+    let report = app.runtime.cancel(task_id, &reason).await?;
+    let mut cancelled: Vec<RunId> = report.ended.iter().map(|ended| ended.run).collect();
+    cancelled.extend(report.signalled);
+    cancelled.sort_unstable();
+    cancelled.dedup();
+    Ok(Json(Cancelled {
+        task_id,
+        cancelled,
+        already_ended: report.already_ended,
+    }))
+}
+
+/// Makes a new task that does the same.
+#[utoipa::path(post, path = "/api/tasks/{id}/retry", tag = "tasks",
+    params(("id" = String, Path)), responses((status = 201, body = Task)))]
+pub(crate) async fn retry(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<impl IntoResponse, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    let spec = app.runtime.spec(run).await?;
+    // Whoever may not begin such a task may not begin it again either.
+    app.mode(&caller, Some(spec.policy.mode))?;
+    app.check_model(&caller, Some(&spec.model))?;
+    let workspace = spec.workspace.display().to_string();
+    app.workspace(&caller, Some(&workspace))?;
+    if !spec.report_to.is_empty() && !caller.rules_all() {
+        return Err(Problem::forbidden(
+            "the task reports to places outside; only an admin may repeat that",
+        ));
+    }
+    let run = app.runtime.retry(run).await?;
+    Ok(made(&Task::from(&app.runtime.get(run).await?)))
+}
+
+/// Lets a task and everything below it rest after its present step.
+#[utoipa::path(post, path = "/api/tasks/{id}/pause", tag = "tasks",
+    params(("id" = String, Path)), responses((status = 200, body = Task)))]
+pub(crate) async fn pause(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<Task>, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    app.runtime.pause(run).await?;
+    now(&app, run).await
+}
+
+/// Lets a task and everything below it go on.
+#[utoipa::path(post, path = "/api/tasks/{id}/resume", tag = "tasks",
+    params(("id" = String, Path)), responses((status = 200, body = Task)))]
+pub(crate) async fn resume(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<Task>, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    app.runtime.unpause(run).await?;
+    now(&app, run).await
+}
+
+/// Adds to a task's instruction, as a person.
+#[utoipa::path(post, path = "/api/tasks/{id}/steer", tag = "tasks", request_body = SteerBody,
+    params(("id" = String, Path)), responses((status = 202, body = TaskRef)))]
+pub(crate) async fn steer(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    JsonBody(body): JsonBody<SteerBody>,
+) -> Result<impl IntoResponse, Problem> {
+    check_words(&body.text)?;
+    let task_id = app.task(&caller, &id).await?.run_id;
+    app.runtime.steer(task_id, &body.text).await?;
+    Ok((StatusCode::ACCEPTED, Json(TaskRef { task_id })))
+}
+
+/// Answers a question of a task.
+#[utoipa::path(post, path = "/api/tasks/{id}/answer", tag = "tasks", request_body = AnswerBody,
+    params(("id" = String, Path)), responses((status = 200, body = ReplyNoted)))]
+pub(crate) async fn answer(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    JsonBody(body): JsonBody<AnswerBody>,
+) -> Result<Json<ReplyNoted>, Problem> {
+    check_words(&body.text)?;
+    let run = app.task(&caller, &id).await?.run_id;
+    let request = match &body.request_id {
+        Some(id) => app.request(&caller, id).await?,
+        None => only_question(&app, run).await?,
+    };
+    if request.task_id != run {
+        return Err(Problem::not_found("the task asks no such question"));
+    }
+    reply_to_question(&app, &caller, &request, body.text).await
+}
+
+/// Answers a question, in the name of whoever asks for it.
+pub(crate) async fn reply_to_question(
+    app: &App,
+    caller: &Caller,
+    request: &OpenRequest,
+    text: String,
+) -> Result<Json<ReplyNoted>, Problem> {
+    if !matches!(request.request.kind, RequestKind::Question(_)) {
+        return Err(Problem::conflict(
+            "this asks for an approval; use POST /api/approvals/{id}",
+        ));
+    }
+    let reply = Reply::Answered {
+        by: sortie_core::Answerer::Person,
+        text,
+    };
+    let replied: Replied = app.runtime.reply(&request.request.id, reply).await?;
+    tracing::info!(request = %request.request.id, by = caller.person(), "a question was answered");
+    noted(replied)
+}
+
+async fn only_question(app: &App, run: RunId) -> Result<OpenRequest, Problem> {
+    let open = app
+        .runtime
+        .requests(RequestFilter {
+            run: Some(run),
+            ..RequestFilter::default()
+        })
+        .await?;
+    let mut questions = open
+        .into_iter()
+        .filter(|request| matches!(request.request.kind, RequestKind::Question(_)));
+    match (questions.next(), questions.next()) {
+        (Some(only), None) => Ok(only),
+        (Some(_), Some(_)) => Err(Problem::conflict(
+            "the task asks several questions; say which in `request_id`",
+        )),
+        (None, _) => Err(Problem::conflict("the task asks no question right now")),
+    }
+}
+
+/// Brings what a task changed in its worktree into the checkout.
+#[utoipa::path(post, path = "/api/tasks/{id}/apply", tag = "tasks",
+    params(("id" = String, Path)), responses((status = 200, body = Applied)))]
+pub(crate) async fn apply(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<Applied>, Problem> {
+    let task_id = app.task(&caller, &id).await?.run_id;
+    let files = app.runtime.apply(task_id).await?;
+    tracing::info!(%task_id, by = caller.person(), "changes were applied");
+    Ok(Json(Applied { task_id, files }))
+}
+
+/// Throws away what a task changed in its worktree.
+#[utoipa::path(post, path = "/api/tasks/{id}/discard", tag = "tasks",
+    params(("id" = String, Path)), responses((status = 200, body = TaskRef)))]
+pub(crate) async fn discard(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<TaskRef>, Problem> {
+    let task_id = app.task(&caller, &id).await?.run_id;
+    app.runtime.discard(task_id).await?;
+    tracing::info!(%task_id, by = caller.person(), "changes were discarded");
+    Ok(Json(TaskRef { task_id }))
+}
+
+/// Tries a blocked delivery again, or gives it up for good.
+#[utoipa::path(post, path = "/api/tasks/{id}/delivery", tag = "tasks", request_body = DeliveryBody,
+    params(("id" = String, Path)), responses((status = 200, body = Task)))]
+pub(crate) async fn delivery(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    JsonBody(body): JsonBody<DeliveryBody>,
+) -> Result<Json<Task>, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    let choice = match body.action {
+        DeliveryAction::Retry => Unblock::Retry,
+        DeliveryAction::Dismiss => Unblock::Dismiss,
+    };
+    app.runtime.unblock(run, choice).await?;
+    now(&app, run).await
+}
+
+async fn now(app: &App, run: RunId) -> Result<Json<Task>, Problem> {
+    Ok(Json(Task::from(&app.runtime.get(run).await?)))
+}
+
+/// Words for a run: some, and not too many.
+pub(crate) fn check_words(text: &str) -> Result<(), Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::bad("the text is empty"));
+    }
+    if text.chars().count() > MAX_WORDS_CHARS {
+        return Err(Problem::bad(format!(
+            "the text has more than {MAX_WORDS_CHARS} characters"
+        )));
+    }
+    Ok(())
+}

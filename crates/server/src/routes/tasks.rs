@@ -1,0 +1,291 @@
+//! All tasks: a list, a new one, how many.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use axum::extract::{Extension, State};
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, StatusCode};
+use axum::{Json, response::IntoResponse};
+use serde::Deserialize;
+use sortie_core::{ListFilter, Priority, RunId, Sampling, SinkAddress, Status};
+use sortie_protocol::{NewTask, Stats, Task};
+use sortie_runtime::{NewRun, RuntimeError};
+use utoipa::IntoParams;
+
+use crate::access;
+use crate::app::{App, Shared};
+use crate::body::{Asked, JsonBody};
+use crate::guard::Caller;
+use crate::once::Reserved;
+use crate::problem::Problem;
+
+/// Tasks in one answer, unless more are wanted.
+const DEFAULT_LIMIT: u32 = 100;
+/// The most tasks in one answer.
+const MAX_LIMIT: u32 = 1_000;
+/// The longest text that is looked for.
+const MAX_SEARCH_CHARS: usize = 200;
+
+/// Which tasks.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Which {
+    /// Of this session.
+    session_id: Option<String>,
+    /// In one of these states, with commas between them.
+    status: Option<String>,
+    /// Of this agent.
+    agent: Option<String>,
+    /// Children of this task.
+    parent_id: Option<String>,
+    /// Of this tree.
+    root_id: Option<String>,
+    /// Only the first ones of trees.
+    roots: Option<bool>,
+    /// With this text in label or message, or with an id that begins with it.
+    q: Option<String>,
+    /// Archived ones too.
+    archived: Option<bool>,
+    /// With message and result cut to 280 characters.
+    summary: Option<bool>,
+    /// At most so many; 100 if missing, 1000 at most.
+    limit: Option<u32>,
+    /// Where the answer before ended.
+    cursor: Option<String>,
+}
+
+impl Which {
+    async fn filter(&self, app: &App, caller: &Caller) -> Result<ListFilter, Problem> {
+        let too_long = |text: &String| text.chars().count() > MAX_SEARCH_CHARS;
+        if self.q.as_ref().is_some_and(too_long) {
+            return Err(Problem::bad(format!(
+                "`q` has at most {MAX_SEARCH_CHARS} characters"
+            )));
+        }
+        let statuses = match &self.status {
+            None => Vec::new(),
+            Some(words) => words
+                .split(',')
+                .filter(|word| !word.is_empty())
+                .map(|word| Status::from_str(word.trim()))
+                .collect::<Result<_, _>>()
+                .map_err(|error| Problem::bad(error.to_string()))?,
+        };
+        let session = match &self.session_id {
+            None => None,
+            Some(session) => Some(access::session(caller, Some(session))?),
+        };
+        let cursor = self.cursor.as_deref().map(RunId::from_str).transpose();
+        Ok(ListFilter {
+            session,
+            statuses,
+            parent: task_of(app, caller, self.parent_id.as_deref()).await?,
+            root: task_of(app, caller, self.root_id.as_deref()).await?,
+            roots_only: self.roots.unwrap_or_default(),
+            agent: self.agent.clone(),
+            tenant: caller.tenant().cloned(),
+            text: self.q.clone().filter(|text| !text.is_empty()),
+            before: cursor.map_err(|_| Problem::bad("`cursor` comes from the answer before"))?,
+            runs: Vec::new(),
+            archived: self.archived.unwrap_or_default(),
+            limit: 0,
+        })
+    }
+}
+
+async fn task_of(app: &App, caller: &Caller, id: Option<&str>) -> Result<Option<RunId>, Problem> {
+    match id {
+        None => Ok(None),
+        Some(id) => Ok(Some(app.task(caller, id).await?.run_id)),
+    }
+}
+
+/// Tasks, newest first.
+///
+/// When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+#[utoipa::path(get, path = "/api/tasks", tag = "tasks", params(Which),
+    responses((status = 200, body = Vec<Task>)))]
+pub(crate) async fn list(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    Asked(which): Asked<Which>,
+) -> Result<(HeaderMap, Json<Vec<Task>>), Problem> {
+    let limit = which.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let mut filter = which.filter(&app, &caller).await?;
+    filter.limit = limit + 1;
+    let mut records = app.runtime.list(filter).await?;
+    let more = records.len() > limit as usize;
+    records.truncate(limit as usize);
+    let mut headers = HeaderMap::new();
+    if let Some(last) = records.last().filter(|_| more) {
+        add_next(&mut headers, &which, last.run_id)?;
+    }
+    let summary = which.summary.unwrap_or_default();
+    let tasks = records.iter().map(Task::from);
+    let tasks = if summary {
+        tasks.map(Task::summary).collect()
+    } else {
+        tasks.collect()
+    };
+    Ok((headers, Json(tasks)))
+}
+
+/// Says where the next ones are.
+fn add_next(headers: &mut HeaderMap, which: &Which, last: RunId) -> Result<(), Problem> {
+    let mut link = format!("</api/tasks?cursor={last}");
+    let flag = |value: Option<bool>| value.map(|value| value.to_string());
+    for (name, value) in [
+        ("session_id", which.session_id.clone()),
+        ("status", which.status.clone()),
+        ("agent", which.agent.clone()),
+        ("parent_id", which.parent_id.clone()),
+        ("root_id", which.root_id.clone()),
+        ("roots", flag(which.roots)),
+        ("q", which.q.clone()),
+        ("archived", flag(which.archived)),
+        ("summary", flag(which.summary)),
+        ("limit", which.limit.map(|limit| limit.to_string())),
+    ] {
+        if let Some(value) = value {
+            link.push_str(&format!("&{name}={}", percent(&value)));
+        }
+    }
+    link.push_str(">; rel=\"next\"");
+    let cannot = |_| Problem::bad("the query cannot be said again in a header");
+    headers.insert(header::LINK, HeaderValue::from_str(&link).map_err(cannot)?);
+    headers.insert(
+        HeaderName::from_static("sortie-next-cursor"),
+        HeaderValue::from_str(&last.to_string()).map_err(cannot)?,
+    );
+    Ok(())
+}
+
+/// A value as it stands in a query.
+fn percent(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+/// Makes a task.
+#[utoipa::path(post, path = "/api/tasks", tag = "tasks", request_body = NewTask,
+    params(("Idempotency-Key" = Option<String>, Header,
+        description = "Sent again with the same key, it takes effect once")),
+    responses((status = 201, body = Task, headers(("Location" = String)))))]
+pub(crate) async fn create(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    reserved: Option<Extension<Reserved>>,
+    JsonBody(wish): JsonBody<NewTask>,
+) -> Result<impl IntoResponse, Problem> {
+    let run = match reserved {
+        Some(Extension(Reserved(run))) => run,
+        None => app.runtime.new_run_id(),
+    };
+    let new = new_run(&app, &caller, wish).await?;
+    let run = app.runtime.create_as(run, new).await.map_err(refused)?;
+    let task = Task::from(&app.runtime.get(run).await?);
+    Ok(made(&task))
+}
+
+/// A task that was made, and where it is.
+pub(crate) fn made(task: &Task) -> impl IntoResponse + use<> {
+    (
+        StatusCode::CREATED,
+        [(header::LOCATION, format!("/api/tasks/{}", task.task_id))],
+        Json(task.clone()),
+    )
+}
+
+/// What is refused before there is a run is a matter of what was sent.
+pub(crate) fn refused(error: RuntimeError) -> Problem {
+    match error {
+        RuntimeError::Refused(words) => Problem::bad(words),
+        RuntimeError::Store(_) | RuntimeError::Toolbox(_) => error.into(),
+    }
+}
+
+async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Problem> {
+    if wish.message.trim().is_empty() {
+        return Err(Problem::bad("`message` is empty: say what is to be done"));
+    }
+    app.check_model(caller, wish.model.as_deref())?;
+    for model in wish.fallbacks.iter().flatten() {
+        app.check_model(caller, Some(model))?;
+    }
+    let continues = match &wish.continues {
+        None => None,
+        Some(id) => Some(app.task(caller, id).await?.run_id),
+    };
+    let workspace = app.workspace(caller, wish.workspace.as_deref())?;
+    let new = NewRun::new(wish.message, workspace, &app.config.default_model);
+    let new = if wish.main { new } else { new.in_background() };
+    Ok(NewRun {
+        session: access::session(caller, wish.session_id.as_deref())?,
+        tenant: caller.tenant().cloned(),
+        agent: wish.agent,
+        label: wish.label,
+        model: wish.model,
+        fallbacks: wish.fallbacks,
+        thinking: wish.thinking,
+        sampling: Sampling {
+            temperature: wish.temperature,
+            max_tokens: wish.max_tokens,
+        },
+        result_schema: wish.result_schema,
+        lang: wish.lang.unwrap_or(app.config.lang),
+        priority: wish.priority.unwrap_or(Priority::Normal),
+        max_iterations: wish.max_iterations,
+        max_depth: wish.max_depth,
+        timeout: wish.timeout_seconds.map(Duration::from_secs),
+        budget: wish.budget.unwrap_or_default().into(),
+        continues,
+        report_to: sinks(caller, &wish.report_to)?,
+        mode: app.mode(caller, wish.mode.map(Into::into))?,
+        isolation: wish.isolation,
+        ..new
+    })
+}
+
+/// Places outside: they are written with the rights of the server, so only whoever rules all names
+/// them.
+fn sinks(caller: &Caller, places: &[String]) -> Result<Vec<SinkAddress>, Problem> {
+    if !places.is_empty() && !caller.rules_all() {
+        return Err(Problem::forbidden(
+            "only an admin without a tenant may name places for `report_to`",
+        ));
+    }
+    places
+        .iter()
+        .map(|place| match place.split_once(':') {
+            Some(("file", target)) if target.starts_with('/') => Ok(SinkAddress {
+                scheme: "file".to_owned(),
+                target: target.to_owned(),
+            }),
+            Some(_) | None => Err(Problem::bad(
+                "`report_to` has places as file:/ABSOLUTE/PATH",
+            )),
+        })
+        .collect()
+}
+
+/// How many tasks are in which state.
+#[utoipa::path(get, path = "/api/tasks/stats", tag = "tasks",
+    responses((status = 200, body = Stats)))]
+pub(crate) async fn stats(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Result<Json<Stats>, Problem> {
+    let filter = ListFilter {
+        tenant: caller.tenant().cloned(),
+        ..ListFilter::default()
+    };
+    Ok(Json(app.runtime.stats(filter).await?.into()))
+}

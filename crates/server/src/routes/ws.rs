@@ -1,0 +1,315 @@
+//! The WebSocket. The handshake is done here rather than by a library around one, so that a client
+//! that only listens costs a few kilobytes, and long messages go out in pieces.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures::{SinkExt as _, StreamExt as _};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use sortie_protocol::{ClientMessage, Control};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
+use tokio_tungstenite::tungstenite::protocol::frame::{CloseFrame, Frame};
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
+
+use crate::app::{App, Shared};
+use crate::guard::Caller;
+use crate::hub::Listener;
+use crate::problem::{Kind, Problem};
+use crate::routes::sse::HEARTBEAT;
+
+/// The largest message of a client.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+/// What is read from a client at once: they say little.
+const READ_BYTES: usize = 1024;
+/// What a long message is cut into. The buffer of a connection grows to this and stays so.
+const PIECE_BYTES: usize = 8 * 1024;
+/// How long a client may take to say goodbye.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// Opens a WebSocket; see `ClientMessage` and `ServerMessage` for what is said over it.
+#[utoipa::path(get, path = "/api/ws", tag = "live",
+    responses((status = 101, description = "From here on it is a WebSocket")))]
+pub(crate) async fn connect(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    mut request: Request,
+) -> Result<Response, Problem> {
+    let accept = accept_key(&request)?;
+    let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
+        return Err(not_a_handshake("the connection cannot become a WebSocket"));
+    };
+    let app_too = Arc::clone(&app);
+    app.spawn(async move {
+        match upgrade.await {
+            Ok(upgraded) => serve(&app_too, caller, upgraded).await,
+            Err(error) => tracing::debug!(%error, "a WebSocket did not come to be"),
+        }
+    });
+    let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    Ok(response)
+}
+
+fn accept_key(request: &Request) -> Result<HeaderValue, Problem> {
+    let headers = request.headers();
+    let is_handshake = request.method() == Method::GET
+        && says(headers, &header::CONNECTION, "upgrade")
+        && says(headers, &header::UPGRADE, "websocket")
+        && headers
+            .get(header::SEC_WEBSOCKET_VERSION)
+            .is_some_and(|version| version == "13");
+    let key = headers
+        .get(header::SEC_WEBSOCKET_KEY)
+        .filter(|_| is_handshake)
+        .ok_or_else(|| not_a_handshake("this path speaks WebSocket, version 13"))?;
+    HeaderValue::from_str(&derive_accept_key(key.as_bytes()))
+        .map_err(|_| not_a_handshake("the key of the handshake cannot be used"))
+}
+
+fn not_a_handshake(detail: &str) -> Problem {
+    Problem::new(Kind::BadRequest, detail)
+}
+
+fn says(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .any(|token| token.trim().eq_ignore_ascii_case(word))
+}
+
+/// Counts WebSockets.
+#[derive(Debug)]
+struct Counted<'a>(&'a App);
+
+impl<'a> Counted<'a> {
+    fn new(app: &'a App) -> Self {
+        app.metrics.websockets.fetch_add(1, Ordering::Relaxed);
+        Self(app)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.metrics.websockets.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn serve(app: &Arc<App>, caller: Caller, upgraded: Upgraded) {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(READ_BYTES)
+        .write_buffer_size(0)
+        .max_write_buffer_size(4 * PIECE_BYTES)
+        .max_message_size(Some(MAX_MESSAGE_BYTES))
+        .max_frame_size(Some(MAX_MESSAGE_BYTES));
+    let stream = TokioIo::new(upgraded);
+    let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+    let counted = Counted::new(app);
+    let ended = Client {
+        app,
+        listener: Listener::new(app, caller.clone()),
+        caller,
+        socket: &mut socket,
+    }
+    .run()
+    .await;
+    drop(counted);
+    let (code, why) = match ended {
+        Ended::Left => return,
+        Ended::Stopping => (CloseCode::Away, "the server stops"),
+        Ended::NoLongerAllowed => (CloseCode::Policy, "the key no longer holds"),
+        Ended::TooMuch => (CloseCode::Size, "messages have at most 64 KiB"),
+        Ended::Failed => (CloseCode::Error, "the server cannot read its store"),
+    };
+    let frame = CloseFrame {
+        code,
+        reason: Utf8Bytes::from_static(why),
+    };
+    // One that does not take its goodbye is let go without.
+    tokio::time::timeout(GOODBYE, goodbye(&mut socket, frame))
+        .await
+        .ok();
+}
+
+async fn goodbye(socket: &mut Socket, frame: CloseFrame) {
+    if socket.close(Some(frame)).await.is_ok() {
+        // Until the other side has said it too.
+        while let Some(Ok(_)) = socket.next().await {}
+    }
+}
+
+/// Why a WebSocket is over.
+#[derive(Debug)]
+enum Ended {
+    Left,
+    Stopping,
+    NoLongerAllowed,
+    TooMuch,
+    Failed,
+}
+
+struct Client<'a> {
+    app: &'a Arc<App>,
+    caller: Caller,
+    listener: Listener,
+    socket: &'a mut Socket,
+}
+
+/// Something happened to a client.
+enum News {
+    Said(Option<Result<Message, WsError>>),
+    Out(Result<crate::hub::Out, sortie_runtime::RuntimeError>),
+    Beat,
+    Stopping,
+}
+
+impl Client<'_> {
+    async fn run(mut self) -> Ended {
+        let hello = Control::Hello {
+            epoch: self.app.hub.epoch().to_owned(),
+            seq: self.app.hub.seq(),
+            heartbeat_ms: HEARTBEAT.as_millis() as u64,
+            version: self.app.host.version(),
+            me: self.caller.me(self.app),
+        };
+        let mut beat = tokio::time::interval(HEARTBEAT);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // The first one is at once.
+        beat.tick().await;
+        let mut result = self.say(&hello).await;
+        loop {
+            if let Err(ended) = result {
+                return ended;
+            }
+            let news = tokio::select! {
+                biased;
+                () = self.app.stop.cancelled() => News::Stopping,
+                said = self.socket.next() => News::Said(said),
+                _ = beat.tick() => News::Beat,
+                out = self.listener.next() => News::Out(out),
+            };
+            result = match news {
+                News::Stopping => Err(Ended::Stopping),
+                News::Said(said) => self.heard(said).await,
+                News::Beat => self.beat().await,
+                News::Out(Ok(out)) => send(self.app, self.socket, out.bytes().clone()).await,
+                News::Out(Err(error)) => {
+                    tracing::error!(error = %crate::problem::chain(&error), "no snapshot");
+                    Err(Ended::Failed)
+                }
+            };
+        }
+    }
+
+    async fn beat(&mut self) -> Result<(), Ended> {
+        // Whoever was let in may have been thrown out since.
+        if !self.caller.still_holds(self.app) {
+            return Err(Ended::NoLongerAllowed);
+        }
+        let beat = Control::Heartbeat {
+            seq: self.app.hub.seq(),
+            at: self.app.runtime.now().to_rfc3339(),
+        };
+        self.say(&beat).await
+    }
+
+    async fn heard(&mut self, said: Option<Result<Message, WsError>>) -> Result<(), Ended> {
+        match said {
+            None | Some(Ok(Message::Close(_))) => Err(Ended::Left),
+            Some(Err(WsError::Capacity(_))) => Err(Ended::TooMuch),
+            Some(Err(_)) => Err(Ended::Left),
+            Some(Ok(Message::Text(text))) => match serde_json::from_str(&text) {
+                Ok(message) => self.answer(message).await,
+                Err(error) => self.complain("bad-request", &error.to_string()).await,
+            },
+            Some(Ok(Message::Binary(_))) => {
+                self.complain("bad-request", "messages are JSON as text")
+                    .await
+            }
+            // The library answers pings itself, when something is next sent or read.
+            Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
+                self.socket.flush().await.map_err(|_| Ended::Left)
+            }
+        }
+    }
+
+    async fn answer(&mut self, message: ClientMessage) -> Result<(), Ended> {
+        match message {
+            ClientMessage::Subscribe(wish) => {
+                // Rare, and large: kept out of the future of a client that only listens.
+                match Box::pin(self.listener.understand(wish)).await {
+                    Ok(wish) => {
+                        self.listener.subscribe(wish);
+                        Ok(())
+                    }
+                    Err(problem) => {
+                        let slug = problem.slug();
+                        self.complain(slug, problem.detail()).await
+                    }
+                }
+            }
+            ClientMessage::Unsubscribe { id } => {
+                self.listener.unsubscribe(&id);
+                Ok(())
+            }
+            ClientMessage::Ping { n } => self.say(&Control::Pong { n }).await,
+        }
+    }
+
+    async fn complain(&mut self, code: &str, message: &str) -> Result<(), Ended> {
+        let error = Control::Error {
+            code: code.to_owned(),
+            message: message.to_owned(),
+        };
+        self.say(&error).await
+    }
+
+    async fn say(&mut self, control: &Control) -> Result<(), Ended> {
+        // Our own types always become JSON.
+        let text = serde_json::to_string(control).unwrap_or_default();
+        send(self.app, self.socket, Utf8Bytes::from(text)).await
+    }
+}
+
+/// Sends a text, in pieces if it is long.
+async fn send(app: &App, socket: &mut Socket, text: Utf8Bytes) -> Result<(), Ended> {
+    app.metrics.sent.fetch_add(1, Ordering::Relaxed);
+    if text.len() <= PIECE_BYTES {
+        return match socket.send(Message::Text(text)).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(Ended::Left),
+        };
+    }
+    let bytes = Bytes::from(text);
+    let count = bytes.len().div_ceil(PIECE_BYTES);
+    for index in 0..count {
+        let end = bytes.len().min((index + 1) * PIECE_BYTES);
+        let piece = bytes.slice(index * PIECE_BYTES..end);
+        let kind = if index == 0 {
+            Data::Text
+        } else {
+            Data::Continue
+        };
+        let frame = Frame::message(piece, OpCode::Data(kind), index + 1 == count);
+        if socket.send(Message::Frame(frame)).await.is_err() {
+            return Err(Ended::Left);
+        }
+    }
+    Ok(())
+}

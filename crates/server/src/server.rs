@@ -1,0 +1,158 @@
+//! A server, from its first breath to its last.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sortie_runtime::Runtime;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::{self, App};
+use crate::config::ServerConfig;
+use crate::guard::{Failures, Names, Rates};
+use crate::host::Host;
+use crate::hub::Hub;
+use crate::keys::{KeyError, KeyFile, KeyRing};
+use crate::links::{Links, Pass};
+use crate::listen;
+use crate::metrics::Metrics;
+use crate::once::UnderWay;
+use crate::random::{self, NoRandomness};
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The address is taken or not ours.
+    #[error("could not listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The keys could not be read or made.
+    #[error("the keys cannot be used")]
+    Keys(#[from] KeyError),
+    /// No random bytes.
+    #[error("no secret could be made")]
+    Random(#[from] NoRandomness),
+}
+
+/// A server that listens.
+#[derive(Debug)]
+pub struct Server {
+    app: Arc<App>,
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Server {
+    /// Listens, and makes the first key if there is none. Nothing is answered yet.
+    pub async fn bind(
+        config: ServerConfig,
+        runtime: Arc<Runtime>,
+        host: Arc<dyn Host>,
+    ) -> Result<Self, ServeError> {
+        let failed = |source| ServeError::Listen {
+            address: config.listen,
+            source,
+        };
+        let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let file = KeyFile::open(&config.home)?;
+        let started_at = runtime.now();
+        file.ensure_first(started_at)?;
+        let stop = CancellationToken::new();
+        let tracker = TaskTracker::new();
+        let hub = Hub::start(&runtime, random::id()?, &stop, &tracker);
+        let app = Arc::new(App {
+            names: Names::new(address, &config.hosts),
+            rates: Rates::new(config.limits.rate),
+            keys: KeyRing::new(file)?,
+            links: Links::default(),
+            failures: Failures::default(),
+            under_way: UnderWay::default(),
+            metrics: Metrics::default(),
+            hub,
+            config,
+            runtime,
+            host,
+            started_at,
+            stop,
+            cut: CancellationToken::new(),
+            tracker,
+        });
+        Ok(Self {
+            app,
+            listener,
+            address,
+        })
+    }
+
+    /// Where it listens, with the port that it really got.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The keys of this server.
+    pub fn key_file(&self) -> &KeyFile {
+        self.app.keys.file()
+    }
+
+    /// A link that lets a browser in as an admin, once, within five minutes. Not to be logged.
+    pub fn login_link(&self) -> Result<String, ServeError> {
+        let now = self.app.runtime.now();
+        let token = self.app.keys.file().ensure_first(now)?;
+        let pass = Pass {
+            key: token.id().to_owned(),
+            role: sortie_protocol::Role::Admin,
+        };
+        let (code, _) = self.app.links.make(pass, now)?;
+        Ok(format!("http://{}/login?code={code}", here(self.address)))
+    }
+
+    /// Answers until it is told to stop; then lets clients go, and returns.
+    pub async fn serve(self, stop: CancellationToken) -> Result<(), ServeError> {
+        let Self {
+            app,
+            listener,
+            address,
+        } = self;
+        tracing::info!(%address, "listening");
+        let router = app::router(&app);
+        tokio::select! {
+            () = listen::accept(Arc::clone(&app), listener, router) => {}
+            () = stop.cancelled() => {}
+        }
+        let patience: Duration = app.config.limits.stop_timeout;
+        app.stop.cancel();
+        app.tracker.close();
+        if tokio::time::timeout(patience, app.tracker.wait())
+            .await
+            .is_err()
+        {
+            let left = app.tracker.len();
+            tracing::warn!(left, "clients did not let go in time, and are cut off");
+            app.cut.cancel();
+            app.tracker.wait().await;
+        }
+        tracing::info!("stopped listening");
+        Ok(())
+    }
+}
+
+/// An address that a browser on this machine can use.
+pub(crate) fn here(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
+            SocketAddr::from(([127, 0, 0, 1], v4.port()))
+        }
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
+            SocketAddr::from(([127, 0, 0, 1], v6.port()))
+        }
+        SocketAddr::V4(_) | SocketAddr::V6(_) => address,
+    }
+}

@@ -1,0 +1,3 @@
+//! A real server on a port of its own, with a real store and a scripted model.
+
+mod openapi;
