@@ -20,6 +20,7 @@ mod replay;
 mod schema;
 mod state;
 mod step;
+mod timeline;
 mod transcript;
 
 pub use batch::{CallStatus, OpenCall};
@@ -27,7 +28,8 @@ pub use builtin::{builtin_agents, main_agent};
 pub use compact::{CompactedText, Compaction};
 pub use prompt::{PromptContext, system_prompt};
 pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result, frame};
-pub use replay::{Divergence, Replayed, Tapes, projection, replay_tree};
+pub use replay::{Divergence, MAX_EARLIER_RUNS, Replayed, Tapes, projection, replay_tree};
 pub use state::{Counted, IllegalEvent, Past, RunState};
 pub use step::{ModelCall, Step};
+pub use timeline::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline, timeline};
 pub use transcript::{TranscriptLine, transcript};

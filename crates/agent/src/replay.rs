@@ -15,6 +15,10 @@ use sortie_core::{
 use crate::state::{Past, RunState};
 use crate::step::Step;
 
+/// How many runs back a continued history goes: what is older is forgotten. A conversation may have
+/// hundreds of turns, and each reads the journals of those before it.
+pub const MAX_EARLIER_RUNS: usize = 200;
+
 /// The journals of a tree, and of the runs that its runs go on from.
 pub type Tapes = BTreeMap<RunId, Vec<JournalEntry>>;
 
@@ -104,7 +108,7 @@ impl<'a> Replay<'a> {
                 replayed: "an admission".to_owned(),
             });
         };
-        let past = past(tapes, first)?;
+        let past = past(tapes, first, MAX_EARLIER_RUNS)?;
         let state = RunState::fold(&past, &tape[..1])
             .map_err(|illegal| differs(first, &illegal.to_string()))?;
         Ok(Self {
@@ -148,6 +152,8 @@ impl<'a> Replay<'a> {
             (
                 Event::Claimed { .. }
                 | Event::Updated { .. }
+                | Event::Paused
+                | Event::Resumed
                 | Event::BudgetLow { .. }
                 | Event::BudgetSpent { .. }
                 | Event::Isolated { .. }
@@ -258,11 +264,14 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// What a run goes on from, folded from the tapes.
-fn past(tapes: &Tapes, first: &JournalEntry) -> Result<Past, Divergence> {
+/// What a run goes on from, folded from the tapes, as far back as `left` runs.
+fn past(tapes: &Tapes, first: &JournalEntry, left: usize) -> Result<Past, Divergence> {
     let Event::Admitted { spec } = &first.event else {
         return Ok(Past::default());
     };
+    if left == 0 {
+        return Ok(Past::default());
+    }
     let (earlier, up_to) = match (spec.fork, spec.continues) {
         (Some(point), _) => (point.run, Some(point.at)),
         (None, Some(run)) => (run, None),
@@ -279,7 +288,7 @@ fn past(tapes: &Tapes, first: &JournalEntry) -> Result<Past, Divergence> {
             &format!("the journal of run {earlier}, which it goes on from, is gone"),
         ));
     };
-    let past = past(tapes, beginning)?;
+    let past = past(tapes, beginning, left - 1)?;
     let state = RunState::fold(&past, &tape[..count])
         .map_err(|illegal| differs(beginning, &illegal.to_string()))?;
     Ok(state.into_past())

@@ -208,6 +208,8 @@ impl RunState {
                 }
                 spec.priority = priority.unwrap_or(spec.priority);
             }
+            // Whoever rests is not executed: what it knows stays as it is.
+            Event::Paused | Event::Resumed => {}
             Event::Claimed { epoch, .. } => self.claimed(*epoch, entry.at),
             Event::InboxTaken { items } => self.inbox_taken(items),
             Event::Answered {

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, EffectId, ResultStatus, Ruling, RunId, Timestamp};
+use crate::{CallId, EffectId, ResultStatus, Ruling, RunId, Tenant, Timestamp};
 
 /// One thing that happened to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub struct AuditEntry {
     pub parent: Option<RunId>,
     /// The first run of the tree.
     pub root: RunId,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
     /// How far below the root.
     pub depth: u32,
     /// Its agent.

@@ -30,6 +30,10 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         priority: Option<Priority>,
     },
+    /// Somebody wants it to rest, and nobody executes it any more.
+    Paused,
+    /// It may go on.
+    Resumed,
     /// An executor holds the run. After a crash or a park there is a new claim; calls that were
     /// under way in an earlier epoch are interrupted by it.
     Claimed {
@@ -226,6 +230,8 @@ impl Event {
         match self {
             Self::Admitted { .. } => "admitted",
             Self::Updated { .. } => "updated",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
             Self::Claimed { .. } => "claimed",
             Self::InboxTaken { .. } => "inbox_taken",
             Self::Answered { .. } => "answered",

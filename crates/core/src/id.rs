@@ -20,6 +20,11 @@ impl RunId {
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }
+
+    /// Its 128 bits.
+    pub const fn as_u128(self) -> u128 {
+        self.0.as_u128()
+    }
 }
 
 impl fmt::Display for RunId {

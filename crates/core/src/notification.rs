@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Balance, Delivery, OpenRequest, RequestId, RunId, Seq, SessionKey, Timestamp};
+use crate::{
+    Balance, Delivery, OpenRequest, RequestId, RunId, Seq, SessionKey, Tenant, Timestamp, WaitingOn,
+};
 
 /// Something happened to a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +15,12 @@ pub struct Notification {
     pub session_id: SessionKey,
     /// The first run of its tree.
     pub root_id: RunId,
+    /// The run that asked for it.
+    #[serde(default)]
+    pub parent_id: Option<RunId>,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
     /// The end of its journal at that moment.
     pub seq: Seq,
     /// When.
@@ -32,8 +40,6 @@ pub enum NotificationKind {
         agent: String,
         /// Its label.
         label: String,
-        /// The run that asked for it.
-        parent_id: Option<RunId>,
     },
     /// It was first claimed.
     Started {
@@ -41,8 +47,6 @@ pub enum NotificationKind {
         agent: String,
         /// Its label.
         label: String,
-        /// The run that asked for it.
-        parent_id: Option<RunId>,
     },
     /// It has come further.
     Progress {
@@ -104,6 +108,16 @@ pub enum NotificationKind {
         /// What.
         text: String,
     },
+    /// Its record changed in a way that no other word tells: what it waits for, its label, its
+    /// priority. Whoever shows it reads it again.
+    Changed {
+        /// What it waits for now.
+        waiting_on: Option<WaitingOn>,
+    },
+    /// Somebody wants it to rest, or it has come to rest.
+    Paused,
+    /// It may go on.
+    Resumed,
     /// It ended with a result.
     Completed {
         /// The result.
@@ -129,4 +143,6 @@ pub enum NotificationKind {
         /// Which.
         delivery: Delivery,
     },
+    /// Its record was removed.
+    Deleted,
 }

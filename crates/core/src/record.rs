@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Balance, Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, RunId, Seq, SessionKey,
-    Status, Timestamp, Usage, WaitingOn,
+    Status, Tenant, Timestamp, Usage, WaitingOn,
 };
 
 /// The parts of a record that change while the run runs. Computed by the fold, stored as it is.
@@ -35,6 +35,8 @@ pub struct RunRecord {
     pub child_session: SessionKey,
     /// The session that asked.
     pub session: SessionKey,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
     /// The run that asked.
     pub parent: Option<RunId>,
     /// Whether the parent's call waits.
@@ -91,6 +93,8 @@ pub struct RunRecord {
     pub crashes: u32,
     /// Whether somebody wants it stopped.
     pub cancel_requested: bool,
+    /// Whether somebody wants it to rest: it starts nothing new until that is taken back.
+    pub paused: bool,
     /// What is left of the accounts it draws from; nothing where nothing is limited.
     pub budget: Vec<Balance>,
 }
@@ -122,98 +126,6 @@ impl RunRecord {
     pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
         self.started_at
             .map_or(0, |started| self.ended_at.unwrap_or(now).ms_since(started))
-    }
-}
-
-/// A task as JSON: the shape that the command line and every API give out.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TaskJson {
-    /// The run id.
-    pub task_id: RunId,
-    /// What people call it.
-    pub label: String,
-    /// What it is to do.
-    pub message: String,
-    /// The session that asked.
-    pub session_id: SessionKey,
-    /// The run that asked.
-    pub parent_id: Option<RunId>,
-    /// The agent's name.
-    pub agent: String,
-    /// The model that really answered.
-    pub model: String,
-    /// How far it is.
-    pub status: Status,
-    /// Why it failed.
-    pub reason: Option<Reason>,
-    /// What it waits for.
-    pub waiting_on: Option<WaitingOn>,
-    /// 0 to 100.
-    pub progress: u8,
-    /// The final text, or what there was of it.
-    pub result: Option<String>,
-    /// What went wrong.
-    pub error: Option<String>,
-    /// RFC 3339.
-    pub created_at: String,
-    /// RFC 3339.
-    pub started_at: Option<String>,
-    /// RFC 3339.
-    pub completed_at: Option<String>,
-    /// How far below the root.
-    pub depth: u32,
-    /// `subagent:{run_id}:{task_hash}`.
-    pub child_session: SessionKey,
-    /// How many calls it made.
-    pub tool_calls: u32,
-    /// What it used.
-    pub usage: Usage,
-    /// What it and its ended descendants used.
-    pub total_usage: Usage,
-    /// Whether the result has arrived.
-    pub delivery: Delivery,
-    /// What checks said about the result; none are run yet.
-    pub verdict: Option<serde_json::Value>,
-    /// Its place in the queue, from 1.
-    pub queue_position: Option<u32>,
-    /// What is left of the accounts it draws from; nothing where nothing is limited.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub budget: Vec<Balance>,
-}
-
-impl From<&RunRecord> for TaskJson {
-    fn from(record: &RunRecord) -> Self {
-        Self {
-            task_id: record.run_id,
-            label: record.label.clone(),
-            message: record.task.clone(),
-            session_id: record.session.clone(),
-            parent_id: record.parent,
-            agent: record.agent.clone(),
-            model: record.summary.model.clone(),
-            status: record.status,
-            reason: record.reason(),
-            waiting_on: if record.status.is_terminal() {
-                None
-            } else {
-                record.summary.waiting_on
-            },
-            progress: record.summary.progress,
-            result: record.result().map(str::to_owned),
-            error: record.outcome.as_ref().and_then(Outcome::error),
-            created_at: record.created_at.to_rfc3339(),
-            started_at: record.started_at.map(Timestamp::to_rfc3339),
-            completed_at: record.ended_at.map(Timestamp::to_rfc3339),
-            depth: record.depth,
-            child_session: record.child_session.clone(),
-            tool_calls: record.summary.tool_calls,
-            usage: record.summary.usage,
-            total_usage: record.total_usage(),
-            delivery: record.delivery,
-            verdict: None,
-            queue_position: record.queue_position,
-            budget: record.budget.clone(),
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{EffectId, Layer, RunId, SessionKey, Timestamp};
+use crate::{EffectId, Layer, RunId, SessionKey, Tenant, Timestamp};
 
 /// How many digits a request's id has: enough that nobody meets two alike, few enough to type.
 const REQUEST_ID_DIGITS: usize = 12;
@@ -178,6 +178,9 @@ pub struct OpenRequest {
     pub root_id: RunId,
     /// The session that everything is for.
     pub session_id: SessionKey,
+    /// Whose it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
     /// Its agent.
     pub agent: String,
     /// Its label.
@@ -195,8 +198,11 @@ pub struct OpenRequest {
 /// Something a person allowed for a whole session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionGrant {
-    /// The session of the tree's root.
+    /// The session of the tree's root, with the folder for which it counts.
     pub session: SessionKey,
+    /// Whose session that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
     /// What is allowed, as a rule.
     pub rule: String,
     /// Who allowed it.

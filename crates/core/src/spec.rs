@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Isolation, Lane, Lang,
-    Policy, Priority, RunId, SandboxMode, Seq, SessionKey, SkillRef, Timestamp,
+    Policy, Priority, RunId, SandboxMode, Seq, SessionKey, SkillRef, Tenant, Timestamp,
 };
 
 /// How many characters of the task become its label when none is given.
@@ -19,6 +19,9 @@ pub const LABEL_CHARS: usize = 30;
 pub struct RunSpec {
     /// The session that asked.
     pub session: SessionKey,
+    /// Whose it is; its children are too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<Tenant>,
     /// The run that asked, if one did.
     pub parent: Option<ParentLink>,
     /// The first run of the tree; the run itself for a root.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use sortie_core::{Fault, Model, ModelDirectory, ModelError, Terms};
+use sortie_core::{Fault, Model, ModelDirectory, ModelError, ModelState, Terms, Timestamp};
 
 use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
@@ -15,7 +15,7 @@ use crate::text::{cut, wildcard};
 use crate::tool_mode::{Learned, ToolSetting};
 use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettings};
 use crate::warm::Warm;
-use crate::{Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
+use crate::{GateSnapshot, Governor, OFFLINE_MODEL, OfflineModel, Script, ScriptModel};
 
 /// What stands before the path of a script in a model's name.
 const SCRIPT_PREFIX: &str = "script:";
@@ -340,6 +340,11 @@ impl ModelDirectory for Directory {
         self.recorded(model)
     }
 
+    fn states(&self, now: Timestamp) -> Vec<ModelState> {
+        let gates = self.governor.snapshot();
+        gates.iter().map(|gate| state_of(gate, now)).collect()
+    }
+
     fn terms(&self, name: &str) -> Terms {
         let (price, max_output) = if name == OFFLINE_MODEL || name.starts_with(REPLAY_PREFIX) {
             (Some(Price::FREE), None)
@@ -355,6 +360,24 @@ impl ModelDirectory for Directory {
             price: price.map(|price| price.dearest()),
             max_output,
         }
+    }
+}
+
+fn state_of(gate: &GateSnapshot, now: Timestamp) -> ModelState {
+    let state = match (gate.breaker, gate.paused_for) {
+        ("open", _) => "resting",
+        ("trying", _) => "trying",
+        (_, Some(_)) => "paused",
+        (_, None) => "ready",
+    };
+    let millis = |pause: Duration| i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+    ModelState {
+        model: format!("{}/{}", gate.provider, gate.model),
+        state: state.to_owned(),
+        in_flight: gate.in_flight,
+        limit: Some(gate.limit),
+        queued: gate.queued,
+        paused_until: gate.paused_for.map(|pause| now.plus_ms(millis(pause))),
     }
 }
 

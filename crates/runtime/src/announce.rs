@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sortie_core::{
     Delivered, Delivery, Notification, NotificationKind, OutboxEntry, Seq, Settlement, StoreResult,
-    Timestamp,
+    Timestamp, WaitingOn,
 };
 
 use crate::crash::{self, Point};
@@ -36,12 +36,27 @@ fn tell(shared: &Shared, delivered: Delivered) {
             .live
             .signal(delivered.parent, |signals| signals.inbox = true);
         shared.hint.notify_one();
+        // One that was parked waits for a slot now. The end of its journal is not known here.
+        shared.publish(Notification {
+            task_id: delivered.parent,
+            session_id: delivered.session.clone(),
+            root_id: delivered.root,
+            parent_id: delivered.grandparent,
+            tenant: delivered.tenant.clone(),
+            seq: Seq::default(),
+            at: shared.clock.now(),
+            kind: NotificationKind::Changed {
+                waiting_on: Some(WaitingOn::Slot),
+            },
+        });
     }
     shared.publish(Notification {
         task_id: delivered.announcement.child,
         session_id: delivered.session,
         root_id: delivered.root,
-        seq: Seq::default(),
+        parent_id: Some(delivered.parent),
+        tenant: delivered.tenant,
+        seq: delivered.head,
         at: shared.clock.now(),
         kind: NotificationKind::Delivery {
             delivery: if delivered.accepted {
@@ -62,6 +77,7 @@ pub(crate) async fn deliver_outside(shared: &Arc<Shared>) -> StoreResult<()> {
             .store
             .settle(entry.id, settlement, shared.clock.now())
             .await?;
+        shared.delivery_changed(entry.announcement.child).await;
     }
     Ok(())
 }

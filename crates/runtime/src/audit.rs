@@ -38,6 +38,7 @@ impl Auditor<'_> {
             run: self.run,
             parent: self.spec.parent.as_ref().map(|parent| parent.run),
             root: self.spec.root,
+            tenant: self.spec.tenant.clone(),
             depth: self.spec.depth,
             agent: self.spec.agent.name.clone(),
             call: call.id.clone(),

@@ -280,7 +280,12 @@ impl<'a> Dispatch<'a> {
     /// The rule by which a person has allowed a call for the whole session.
     async fn allowed_before(self, ready: &Ready<'a>) -> Option<String> {
         let scope = self.spec.session.in_folder(&self.spec.workspace);
-        let grants = match self.shared.store.grants(&scope).await {
+        let grants = match self
+            .shared
+            .store
+            .grants(self.spec.tenant.as_ref(), &scope)
+            .await
+        {
             Ok(grants) => grants,
             Err(error) => {
                 // Without them a person is asked once more, which does no harm.

@@ -42,7 +42,7 @@ pub(crate) enum LetGo {
     Ended,
     /// It waits for its children; its inbox will wake it.
     Parked,
-    /// The runtime shuts down; it is back in the queue.
+    /// The runtime shuts down, or the run is to rest; it is back in the queue.
     Released,
 }
 
@@ -67,7 +67,6 @@ pub(crate) async fn execute(
             NotificationKind::Started {
                 agent: spec.agent.name.clone(),
                 label: spec.label.clone(),
-                parent_id: spec.parent.as_ref().map(|parent| parent.run),
             },
         );
     }
@@ -88,6 +87,8 @@ pub(crate) async fn execute(
         album: Album::default(),
         counts_calls: true,
         waited_for_refund: Duration::ZERO,
+        // As the claim says it; who is woken has waited for something else.
+        told: (!woken).then_some(WaitingOn::Model),
     };
     executor.run(woken).await
 }
@@ -106,6 +107,8 @@ struct Executor {
     counts_calls: bool,
     /// How long it has waited for others to give back what they had set aside.
     waited_for_refund: Duration,
+    /// What it was last said to wait for.
+    told: Option<WaitingOn>,
 }
 
 /// What may come before the work under way is done.
@@ -185,9 +188,13 @@ impl Executor {
                 crash::point(Point::AfterTakeInbox);
             }
             inbox_hint = false;
+            let cancel = signals.cancel.or_else(|| self.pen.cancel().cloned());
+            if cancel.is_none() && self.is_to_rest() && !self.pen.state().is_concluding() {
+                return self.rest().await;
+            }
+            self.tell_waiting();
             let now = self.shared.clock.now();
-            let cancel = signals.cancel.as_ref().or_else(|| self.pen.cancel());
-            match self.pen.state().next_step(now, cancel) {
+            match self.pen.state().next_step(now, cancel.as_ref()) {
                 Step::CallModel(call) => self.call_model(call).await?,
                 Step::Compact(compaction) => self.compact(*compaction).await?,
                 Step::CallTools(calls) => self.call_tools(&calls).await?,
@@ -371,6 +378,9 @@ impl Executor {
         // is asked at once.
         let mut waits = false;
         for open in calls {
+            if self.is_to_rest() {
+                break;
+            }
             let mut prepared = dispatch.prepare(open);
             if waits && !matches!(prepared, Prepared::Asks(_)) {
                 continue;
@@ -429,7 +439,8 @@ impl Executor {
         let mut waiting = ready.into_iter();
         let mut running = FuturesUnordered::new();
         loop {
-            while running.len() < MAX_PARALLEL_CALLS
+            while !self.is_to_rest()
+                && running.len() < MAX_PARALLEL_CALLS
                 && let Some(ready) = waiting.next()
             {
                 self.announce_call(ready.call);
@@ -529,7 +540,35 @@ impl Executor {
                 waiting_on: self.pen.state().waiting_on().unwrap_or(WaitingOn::Children),
             })
             .await?;
+        if parked {
+            self.notify(NotificationKind::Changed {
+                waiting_on: self.pen.state().waiting_on(),
+            });
+        }
         Ok(parked)
+    }
+
+    /// Whether somebody wants the run to rest: nothing new is begun then.
+    fn is_to_rest(&self) -> bool {
+        self.signals.borrow().pause || self.pen.is_to_rest()
+    }
+
+    /// Gives the run back; the store knows whether it still is to rest.
+    async fn rest(self) -> Result<LetGo, PenError> {
+        let (shared, run) = (Arc::clone(&self.shared), self.fence.run);
+        let let_go = self.release().await?;
+        shared.rested(run).await;
+        Ok(let_go)
+    }
+
+    /// Says what the run waits for, if it is something new.
+    fn tell_waiting(&mut self) {
+        let waiting_on = self.pen.state().waiting_on();
+        // Whoever waits for nothing is about to end, which is told anyway.
+        if waiting_on.is_some() && self.told != waiting_on {
+            self.told = waiting_on;
+            self.notify(NotificationKind::Changed { waiting_on });
+        }
     }
 
     async fn release(mut self) -> Result<LetGo, PenError> {
@@ -653,6 +692,8 @@ fn request_of(event: &Event) -> Option<sortie_core::Request> {
         Event::Asked { request, .. } => Some((**request).clone()),
         Event::Admitted { .. }
         | Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
         | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::Answered { .. }

@@ -63,6 +63,7 @@ pub(crate) fn open(
         task_id: fence.run,
         root_id: spec.root,
         session_id: spec.session.clone(),
+        tenant: spec.tenant.clone(),
         agent: spec.agent.name.clone(),
         label: spec.label.clone(),
         depth: spec.depth,

@@ -17,6 +17,8 @@ pub(crate) struct Signals {
     pub(crate) lost: bool,
     /// Something is in the inbox. Not a reason to interrupt anything.
     pub(crate) inbox: bool,
+    /// Somebody wants the run to rest: give it back after the present step.
+    pub(crate) pause: bool,
 }
 
 impl Signals {

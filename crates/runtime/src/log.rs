@@ -87,6 +87,8 @@ pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
                 }
             }
             Event::Updated { .. }
+            | Event::Paused
+            | Event::Resumed
             | Event::Claimed { .. }
             | Event::ModelFailed { .. }
             | Event::Compacted { .. }

@@ -1,12 +1,9 @@
 //! What a run knows when it is claimed: its own journal, and those of the runs it goes on from.
 
-use sortie_agent::{Past, RunState};
+use sortie_agent::{MAX_EARLIER_RUNS, Past, RunState};
 use sortie_core::{BlobId, Claimed, Event, JournalEntry, RunId, RunSpec, Seq};
 
 use crate::runtime::Shared;
-
-/// How many runs back a continued history goes, at most.
-const MAX_EARLIER_RUNS: usize = 32;
 
 /// A journal that cannot be gone on with.
 pub(crate) struct Unreadable(pub(crate) String);
@@ -47,21 +44,23 @@ struct Earlier {
     up_to: Option<Seq>,
 }
 
-/// What happened in the runs that this one goes on from, oldest first.
+/// What happened in the runs that this one goes on from, oldest first. A conversation that is longer
+/// than its bound, or whose beginning was archived, begins where it is still known.
 async fn past_of(shared: &Shared, entries: &[JournalEntry]) -> Result<Past, Unreadable> {
     let mut chain = Vec::new();
     let mut next = earlier(entries);
     while let Some(Earlier { run, up_to }) = next {
         if chain.len() == MAX_EARLIER_RUNS {
-            return Err(Unreadable(format!(
-                "it goes on from more than {MAX_EARLIER_RUNS} runs"
-            )));
+            break;
         }
         let mut entries = shared
             .store
             .read(run, Seq(0))
             .await
             .map_err(|error| Unreadable(error.to_string()))?;
+        if entries.is_empty() && up_to.is_none() {
+            break;
+        }
         entries.retain(|entry| up_to.is_none_or(|last| entry.seq <= last));
         next = earlier(&entries);
         chain.push(entries);
@@ -79,6 +78,8 @@ fn earlier(entries: &[JournalEntry]) -> Option<Earlier> {
     match &entries.first()?.event {
         Event::Admitted { spec } => earlier_than(spec),
         Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
         | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::Answered { .. }

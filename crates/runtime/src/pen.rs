@@ -69,6 +69,7 @@ pub(crate) struct Pen {
     under_way: VecDeque<BoxFuture<'static, StoreResult<Appended>>>,
     inbox_waiting: bool,
     cancel: Option<Cancellation>,
+    paused: bool,
     /// What happened to calls and is written with the next facts.
     later: Vec<AuditEntry>,
 }
@@ -88,6 +89,7 @@ impl Pen {
             under_way: VecDeque::new(),
             inbox_waiting: false,
             cancel: None,
+            paused: false,
             later: Vec::new(),
         }
     }
@@ -99,6 +101,11 @@ impl Pen {
     /// What the store said about a cancel, in the answer to an append.
     pub(crate) const fn cancel(&self) -> Option<&Cancellation> {
         self.cancel.as_ref()
+    }
+
+    /// Whether somebody wants the run to rest, by the answer to the last append.
+    pub(crate) const fn is_to_rest(&self) -> bool {
+        self.paused
     }
 
     /// Takes facts into the fold and hands them to the store.
@@ -188,6 +195,7 @@ impl Pen {
 
     fn note(&mut self, appended: Appended) {
         self.inbox_waiting |= appended.inbox_waiting;
+        self.paused = appended.paused;
         if appended.cancel.is_some() {
             self.cancel = appended.cancel;
         }

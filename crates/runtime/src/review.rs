@@ -1,9 +1,9 @@
 //! What people look at and decide: requests of runs, the audit, and changes in worktrees.
 
 use sortie_core::{
-    AuditFilter, AuditLine, AuditReport, Changes, Event, Notification, NotificationKind,
-    OpenRequest, Replied, Reply, ReplyTo, RequestFilter, RequestId, RunId, Seq, SessionGrant,
-    SessionKey, StoreResult, Worktree,
+    AuditFilter, AuditLine, AuditReport, Changes, Event, NotificationKind, OpenRequest, Replied,
+    Reply, ReplyTo, RequestFilter, RequestId, RunId, Seq, SessionGrant, SessionKey, StoreResult,
+    Tenant, Worktree,
 };
 
 use crate::runtime::{Runtime, RuntimeError, Shared};
@@ -33,17 +33,22 @@ impl Runtime {
     }
 
     /// What persons have allowed for a session.
-    pub async fn grants(&self, session: &SessionKey) -> Result<Vec<SessionGrant>, RuntimeError> {
-        Ok(self.shared.store.grants(session).await?)
+    pub async fn grants(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+    ) -> Result<Vec<SessionGrant>, RuntimeError> {
+        Ok(self.shared.store.grants(tenant, session).await?)
     }
 
     /// Takes back what a person allowed; all of it if no rule is named.
     pub async fn revoke(
         &self,
+        tenant: Option<&Tenant>,
         session: &SessionKey,
         rule: Option<&str>,
     ) -> Result<u64, RuntimeError> {
-        Ok(self.shared.store.revoke(session, rule).await?)
+        Ok(self.shared.store.revoke(tenant, session, rule).await?)
     }
 
     /// What happened to calls.
@@ -102,17 +107,8 @@ impl Shared {
     pub(crate) async fn replied(&self, run: RunId, request: RequestId) {
         self.live.signal(run, |signals| signals.inbox = true);
         self.hint.notify_one();
-        match self.store.get(run).await {
-            Ok(record) => self.publish(Notification {
-                task_id: run,
-                session_id: record.session,
-                root_id: record.root,
-                seq: record.head,
-                at: self.clock.now(),
-                kind: NotificationKind::Replied { request },
-            }),
-            Err(error) => self.store_failed("telling of a reply", &error),
-        }
+        self.tell(run, |_record| NotificationKind::Replied { request })
+            .await;
     }
 
     /// What a run changed in its worktree. One that was never collected is collected now.
@@ -126,6 +122,8 @@ impl Shared {
                 Event::Collected { changes } => collected = Some(changes),
                 Event::Admitted { .. }
                 | Event::Updated { .. }
+                | Event::Paused
+                | Event::Resumed
                 | Event::Claimed { .. }
                 | Event::InboxTaken { .. }
                 | Event::Answered { .. }

@@ -11,7 +11,7 @@ use sortie_core::{
     InboxItem, Isolation, JournalEntry, Lane, Lang, ListFilter, Mode, ModelDirectory, NoSkills,
     NoWorktrees, Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope,
     RunId, RunRecord, RunSpec, Sampling, Sender, Seq, SessionKey, SinkAddress, Skills, Stats,
-    Status, Store, StoreError, StoreResult, Timestamp, Tool, Unblock, Update, UsageLine,
+    Status, Store, StoreError, StoreResult, Tenant, Timestamp, Tool, Unblock, Update, UsageLine,
     VerifyReport, Worktrees,
 };
 use sortie_text::Redactor;
@@ -130,6 +130,10 @@ pub struct NewRun {
     pub mode: Mode,
     /// Where it works; `None` is as its agent is set.
     pub isolation: Option<Isolation>,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
+    /// How deep its tree may be, if less than an operator has set.
+    pub max_depth: Option<u32>,
 }
 
 impl NewRun {
@@ -157,6 +161,8 @@ impl NewRun {
             report_to: Vec::new(),
             mode: Mode::Default,
             isolation: None,
+            tenant: None,
+            max_depth: None,
         }
     }
 
@@ -215,6 +221,8 @@ pub(crate) struct Shared {
     pub(crate) outside_hint: Notify,
     notifications: broadcast::Sender<Notification>,
     deltas: broadcast::Sender<(RunId, Arc<str>)>,
+    /// One message at a time finds out which turn it belongs to.
+    pub(crate) saying: tokio::sync::Mutex<()>,
 }
 
 impl Runtime {
@@ -234,6 +242,7 @@ impl Runtime {
             outside_hint: Notify::new(),
             notifications: broadcast::Sender::new(NOTIFICATIONS_KEPT),
             deltas: broadcast::Sender::new(DELTAS_KEPT),
+            saying: tokio::sync::Mutex::new(()),
         });
         let recovered = shared.recover(RecoverScope::All).await?;
         let stop = CancellationToken::new();
@@ -264,7 +273,16 @@ impl Runtime {
 
     /// Admits a run. It starts as soon as its lane has a slot, and survives this process.
     pub async fn create(&self, new: NewRun) -> Result<RunId, RuntimeError> {
-        let run = self.shared.clock.new_run_id();
+        self.create_as(self.new_run_id(), new).await
+    }
+
+    /// A fresh id, for a run that is to be made with [`Runtime::create_as`].
+    pub fn new_run_id(&self) -> RunId {
+        self.shared.clock.new_run_id()
+    }
+
+    /// Admits a run under an id that was chosen before. Doing it twice makes one run.
+    pub async fn create_as(&self, run: RunId, new: NewRun) -> Result<RunId, RuntimeError> {
         if let Some(earlier) = new.continues {
             self.require_ended(earlier).await?;
         }
@@ -342,6 +360,7 @@ impl Runtime {
             })
             .await?;
         self.shared.hint.notify_one();
+        self.shared.record_changed(run).await;
         Ok(())
     }
 
@@ -360,7 +379,9 @@ impl Runtime {
             from: Sender::Person,
             text: text.to_owned(),
         };
-        Ok(self.shared.steer(run, item).await?)
+        self.shared.steer(run, item).await?;
+        self.shared.record_changed(run).await;
+        Ok(())
     }
 
     /// One record.
@@ -381,7 +402,7 @@ impl Runtime {
     /// Runs that have started and not ended.
     pub async fn running(&self) -> Result<Vec<RunRecord>, RuntimeError> {
         self.list(ListFilter {
-            status: Some(Status::Running),
+            statuses: vec![Status::Running],
             ..ListFilter::default()
         })
         .await
@@ -411,13 +432,19 @@ impl Runtime {
             }
             self.wait_for_delivery(run).await?;
         }
-        Ok(self.shared.store.delete(run).await?)
+        let removed = self.shared.store.delete(run).await?;
+        let count = removed.len() as u64;
+        self.shared.deleted(removed);
+        Ok(count)
     }
 
     /// Removes the records of trees that ended longer ago than `age`.
     pub async fn clean_up(&self, age: Duration) -> Result<u64, RuntimeError> {
         let before = self.shared.clock.now().plus_ms(-millis(age));
-        Ok(self.shared.store.clean_up(before).await?)
+        let removed = self.shared.store.clean_up(before).await?;
+        let count = removed.len() as u64;
+        self.shared.deleted(removed);
+        Ok(count)
     }
 
     /// The journal of a run after `after`.
@@ -443,6 +470,7 @@ impl Runtime {
             .await?;
         self.shared.hint.notify_one();
         self.shared.outside_hint.notify_one();
+        self.shared.delivery_changed(run).await;
         Ok(())
     }
 
@@ -489,7 +517,7 @@ impl Runtime {
         Ok(())
     }
 
-    async fn tree_of(&self, run: RunId) -> Result<Vec<RunRecord>, RuntimeError> {
+    pub(crate) async fn tree_of(&self, run: RunId) -> Result<Vec<RunRecord>, RuntimeError> {
         let mut found = vec![self.get(run).await?];
         let mut next = 0;
         while let Some(record) = found.get(next) {
@@ -591,6 +619,8 @@ impl Shared {
                 task_id: ended.run,
                 session_id: ended.session,
                 root_id: ended.root,
+                parent_id: ended.parent,
+                tenant: ended.tenant,
                 seq: ended.head,
                 at: self.clock.now(),
                 kind: ended_kind(&ended.outcome),
@@ -605,6 +635,8 @@ impl Shared {
             task_id: run,
             session_id: spec.session.clone(),
             root_id: spec.root,
+            parent_id: spec.parent.as_ref().map(|parent| parent.run),
+            tenant: spec.tenant.clone(),
             seq,
             at: self.clock.now(),
             kind,

@@ -191,6 +191,9 @@ async fn heartbeat(shared: &Shared) -> StoreResult<()> {
                 .live
                 .signal(run, |signals| signals.cancel = Some(cancellation));
         }
+        for run in report.paused {
+            shared.live.signal(run, |signals| signals.pause = true);
+        }
         for run in report.inbox_waiting {
             shared.live.signal(run, |signals| signals.inbox = true);
         }
@@ -198,6 +201,9 @@ async fn heartbeat(shared: &Shared) -> StoreResult<()> {
     let report = shared.recover(RecoverScope::Expired).await?;
     if !report.resumed.is_empty() {
         shared.hint.notify_one();
+    }
+    for run in report.resumed {
+        shared.record_changed(run).await;
     }
     Ok(())
 }
@@ -210,10 +216,9 @@ async fn tidy(shared: &Shared) -> StoreResult<()> {
     }
     sweep_worktrees(shared).await?;
     if let Some(age) = shared.planner.settings.clean_up_after {
-        shared
-            .store
-            .clean_up(now.plus_ms(-runtime::millis(age)))
-            .await?;
+        let before = now.plus_ms(-runtime::millis(age));
+        let removed = shared.store.clean_up(before).await?;
+        shared.deleted(removed);
     }
     Ok(())
 }

@@ -8,20 +8,19 @@ use std::time::Duration;
 use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_core::{
-    AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode, Isolation,
-    LABEL_CHARS, Lane, Lang, Layer, Limits, Mode, ModelChoice, ParentLink, PolicyLayer, Priority,
-    Rules, RunId, RunSpec, Sampling, SandboxMode, SessionKey, SkillNarrowing, SkillRef, Skills,
-    SpawnRequest, Timestamp, Tool, ToolNarrowing, Touches,
+    AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode,
+    Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, Mode, ModelChoice, ParentLink, PolicyLayer,
+    Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SessionKey, SkillNarrowing, SkillRef,
+    Skills, SpawnRequest, Timestamp, Tool, ToolNarrowing, Touches,
 };
 use sortie_policy::{
-    Admission, Admitted, AgentRules, Compiled, DefaultDeny, Denial, Explanation, Parent,
-    SubagentRules, ToolFacts, admit, hash, matches,
+    Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
+    hash, matches,
 };
 use sortie_text::{first_chars, one_line, t, text};
 
 use crate::agents::Agents;
-use crate::authority::Authority;
-use crate::runtime::{NewRun, RuntimeError};
+use crate::runtime::NewRun;
 use crate::settings::{AgentSettings, ModelDefaults, RunDefaults, Settings};
 use crate::toolbox::{Toolbox, ToolboxError};
 
@@ -100,59 +99,6 @@ impl Planner {
         })
     }
 
-    /// What a run of this agent would be admitted with: as a child of a main run, or, for the main
-    /// agent itself, as one that a person starts. Nothing is written.
-    pub fn preview(&self, agent: &str, mut new: NewRun) -> Result<RunSpec, RuntimeError> {
-        let name = agent.to_owned();
-        let run = RunId::from_uuid(uuid::Uuid::nil());
-        if name.eq_ignore_ascii_case(&self.agents.main().name) {
-            return Ok(self.root_spec(run, new)?);
-        }
-        new.agent = None;
-        new.lane = Lane::Main;
-        let workspace = new.workspace.clone();
-        let parent = self.root_spec(run, new)?;
-        let request = SpawnRequest {
-            agent: Some(name),
-            ..SpawnRequest::new("a preview", EdgeMode::Background)
-        };
-        let call = CallId::new(1, 0);
-        let requester = Requester {
-            run,
-            spec: &parent,
-            call: &call,
-            workspace: &workspace,
-            not_after: None,
-        };
-        Ok(self.child_spec(requester, run, request, None)?)
-    }
-
-    /// What every layer says about a call of a run that was admitted like this.
-    pub fn explain(
-        &self,
-        spec: &RunSpec,
-        tool: &str,
-        arguments: &Value,
-    ) -> Result<Explanation, RuntimeError> {
-        let Some(found) = self.toolbox.find(tool, arguments) else {
-            return Err(RuntimeError::Refused(t!(
-                spec.lang,
-                "call-unknown-tool",
-                name = tool,
-                known = spec.tools.join(", ")
-            )));
-        };
-        let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
-        let authority = Authority::of(Arc::new(spec.clone()), compiled);
-        Ok(authority.explain(found.facts, &found.arguments))
-    }
-
-    /// The names of all tools there are.
-    pub fn tool_names(&self) -> Vec<String> {
-        let facts = self.toolbox.facts().iter();
-        facts.map(|tool| tool.name.clone()).collect()
-    }
-
     /// Decides about a run without a parent.
     pub(crate) fn root_spec(&self, run: RunId, new: NewRun) -> Result<RunSpec, SpawnRefused> {
         let lang = new.lang;
@@ -211,6 +157,7 @@ impl Planner {
         };
         Ok(RunSpec {
             session: new.session,
+            tenant: new.tenant,
             parent: None,
             root: run,
             depth,
@@ -244,7 +191,13 @@ impl Planner {
                 .or(settings.isolation)
                 .unwrap_or(Isolation::None),
             not_after: None,
-            caps: self.settings.caps,
+            caps: AdmissionCaps {
+                // What an operator set is the most that anybody can ask for.
+                max_depth: new.max_depth.map_or(self.settings.caps.max_depth, |asked| {
+                    asked.min(self.settings.caps.max_depth)
+                }),
+                ..self.settings.caps
+            },
         })
     }
 
@@ -334,6 +287,7 @@ impl Planner {
         };
         Ok(RunSpec {
             session: parent.session.clone(),
+            tenant: parent.tenant.clone(),
             parent: Some(ParentLink {
                 run: requester.run,
                 call: requester.call.clone(),

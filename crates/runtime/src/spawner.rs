@@ -359,7 +359,6 @@ impl Shared {
             NotificationKind::Queued {
                 agent: spec.agent.name.clone(),
                 label: spec.label.clone(),
-                parent_id: spec.parent.as_ref().map(|parent| parent.run),
             },
         );
         self.hint.notify_one();

@@ -29,7 +29,7 @@ use std::path::Path;
 use sortie_core::{
     AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
     Replied, Reply, ReplyTo, RequestFilter, RequestId, RunId, RunRecord, Seq, SessionGrant,
-    SessionKey, Stats, StoreError, StoreResult, Timestamp, UsageLine, VerifyReport,
+    SessionKey, Stats, StoreError, StoreResult, Tenant, Timestamp, UsageLine, VerifyReport,
 };
 
 use crate::execute::{Begin, Inline, transact};
@@ -181,8 +181,12 @@ impl ReadStore {
     }
 
     /// What persons allowed for a whole session.
-    pub async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>> {
-        queries::grants(&self.readers, session).await
+    pub async fn grants(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+    ) -> StoreResult<Vec<SessionGrant>> {
+        queries::grants(&self.readers, tenant, session).await
     }
 
     /// The accounts that a run draws from, one line for each kind that is limited.

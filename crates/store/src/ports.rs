@@ -2,13 +2,14 @@
 
 use async_trait::async_trait;
 use sortie_core::{
-    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
-    AuditReport, Balance, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
-    Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, Hold, InboxItem,
-    Journal, JournalEntry, ListFilter, OpenRequest, Outbox, OutboxEntry, Park, Recover,
-    RecoverReport, Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve,
-    Reserved, RunId, RunRecord, Seq, SessionGrant, SessionKey, Settlement, Spent, Stats,
-    StoreError, StoreResult, Timestamp, Unblock, Update, UsageLine, VerifyReport,
+    About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
+    Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, Hold, Idempotency,
+    InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry,
+    Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo, RequestFilter,
+    RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter, SessionGrant,
+    SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError, StoreResult, Tenant,
+    Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
 };
 
 use crate::SqlStore;
@@ -20,9 +21,10 @@ use crate::transitions::append::Entries;
 use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::claim::Lease;
 use crate::transitions::finish::LastEntries;
+use crate::transitions::once::Beginning;
 use crate::transitions::{
-    accounts, admit, append, archive, cancel, claim, deliver, finish, mailbox, read, recover,
-    requests, update,
+    accounts, admit, append, archive, cancel, claim, deliver, finish, mailbox, once, pause, read,
+    recover, requests, sessions, update,
 };
 
 const READING: &str = "read the journals of claimed tasks";
@@ -85,6 +87,22 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await
     }
 
+    async fn pause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport> {
+        self.execute
+            .write("pause a task", move |connection| {
+                pause::pause(connection, run, at)
+            })
+            .await
+    }
+
+    async fn unpause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport> {
+        self.execute
+            .write("let a task go on", move |connection| {
+                pause::unpause(connection, run, at)
+            })
+            .await
+    }
+
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport> {
         self.execute
             .write("end tasks past their deadline", move |connection| {
@@ -127,6 +145,23 @@ impl<E: Execute> Registry for SqlStore<E> {
 
     async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
         queries::usage(&self.execute, filter).await
+    }
+
+    async fn usage_series(
+        &self,
+        filter: ListFilter,
+        bucket_ms: u64,
+        since: Timestamp,
+    ) -> StoreResult<Vec<UsagePoint>> {
+        queries::usage_series(&self.execute, filter, bucket_ms, since).await
+    }
+
+    async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>> {
+        queries::sessions(&self.execute, filter).await
+    }
+
+    async fn lanes(&self) -> StoreResult<Vec<LaneCount>> {
+        self.execute.read("count lanes", sessions::lanes).await
     }
 
     async fn next_due(&self) -> StoreResult<Option<Timestamp>> {
@@ -172,10 +207,10 @@ impl<E: Execute> Journal for SqlStore<E> {
             .await
     }
 
-    async fn release(&self, fence: Fence, _at: Timestamp) -> StoreResult<()> {
+    async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()> {
         self.execute
             .write("put a task back", move |connection| {
-                claim::release(connection, fence)
+                claim::release(connection, fence, at)
             })
             .await
     }
@@ -282,16 +317,25 @@ impl<E: Execute> Requests for SqlStore<E> {
             .await
     }
 
-    async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>> {
-        queries::grants(&self.execute, session).await
+    async fn grants(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+    ) -> StoreResult<Vec<SessionGrant>> {
+        queries::grants(&self.execute, tenant, session).await
     }
 
-    async fn revoke(&self, session: &SessionKey, rule: Option<&str>) -> StoreResult<u64> {
-        let session = session.clone();
+    async fn revoke(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+        rule: Option<&str>,
+    ) -> StoreResult<u64> {
+        let (tenant, session) = (tenant.cloned(), session.clone());
         let rule = rule.map(str::to_owned);
         self.execute
             .write("take back what was allowed", move |connection| {
-                requests::revoke(connection, &session, rule.as_deref())
+                requests::revoke(connection, tenant.as_ref(), &session, rule.as_deref())
             })
             .await
     }
@@ -332,8 +376,55 @@ impl<E: Execute> Audit for SqlStore<E> {
 }
 
 #[async_trait]
+impl<E: Execute> Idempotency for SqlStore<E> {
+    async fn begin(
+        &self,
+        key: &str,
+        fingerprint: &str,
+        run: RunId,
+        at: Timestamp,
+    ) -> StoreResult<Begun> {
+        let beginning = Beginning {
+            key: key.to_owned(),
+            fingerprint: fingerprint.to_owned(),
+            run,
+            at,
+        };
+        self.execute
+            .write("note a request", move |connection| {
+                once::begin(connection, &beginning)
+            })
+            .await
+    }
+
+    async fn complete(
+        &self,
+        key: &str,
+        status: u16,
+        body: Vec<u8>,
+        _at: Timestamp,
+    ) -> StoreResult<()> {
+        let key = key.to_owned();
+        self.execute
+            .write("note an answer", move |connection| {
+                once::complete(connection, &key, status, &body)
+            })
+            .await
+    }
+
+    async fn forget(&self, key: &str) -> StoreResult<()> {
+        let key = key.to_owned();
+        self.execute
+            .write("forget a request", move |connection| {
+                once::forget(connection, &key)
+            })
+            .await
+    }
+}
+
+#[async_trait]
 impl<E: Execute> Archive for SqlStore<E> {
-    async fn delete(&self, run: RunId) -> StoreResult<u64> {
+    async fn delete(&self, run: RunId) -> StoreResult<Vec<About>> {
         self.execute
             .write("delete a task", move |connection| {
                 archive::delete(connection, run)
@@ -358,8 +449,8 @@ impl<E: Execute> Archive for SqlStore<E> {
         }
     }
 
-    async fn clean_up(&self, before: Timestamp) -> StoreResult<u64> {
-        let mut total = 0;
+    async fn clean_up(&self, before: Timestamp) -> StoreResult<Vec<About>> {
+        let mut removed = Vec::new();
         loop {
             let pass = self
                 .execute
@@ -367,9 +458,9 @@ impl<E: Execute> Archive for SqlStore<E> {
                     archive::clean_up(connection, before)
                 })
                 .await?;
-            total += pass.records;
+            removed.extend(pass.records);
             if pass.trees < MAX_REMOVALS {
-                return Ok(total);
+                return Ok(removed);
             }
         }
     }

@@ -2,14 +2,15 @@
 
 use sortie_core::{
     AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
-    RequestFilter, RunId, RunRecord, Seq, SessionGrant, SessionKey, Stats, StoreResult, UsageLine,
-    VerifyReport,
+    RequestFilter, RunId, RunRecord, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary,
+    Stats, StoreResult, Tenant, Timestamp, UsageLine, UsagePoint, VerifyReport,
 };
 
 use crate::chain;
 use crate::execute::Query;
 use crate::transitions::{
-    accounts, audit as trail, read, request_views, requests as asked, verify as check,
+    accounts, audit as trail, read, request_views, requests as asked, sessions as talks,
+    verify as check,
 };
 
 pub(crate) async fn get(source: &impl Query, run: RunId) -> StoreResult<RunRecord> {
@@ -47,6 +48,30 @@ pub(crate) async fn usage(source: &impl Query, filter: ListFilter) -> StoreResul
     source
         .read("add up usage", move |connection| {
             read::usage(connection, &filter)
+        })
+        .await
+}
+
+pub(crate) async fn usage_series(
+    source: &impl Query,
+    filter: ListFilter,
+    bucket_ms: u64,
+    since: Timestamp,
+) -> StoreResult<Vec<UsagePoint>> {
+    source
+        .read("add up usage over time", move |connection| {
+            talks::usage_series(connection, &filter, bucket_ms, since)
+        })
+        .await
+}
+
+pub(crate) async fn sessions(
+    source: &impl Query,
+    filter: SessionFilter,
+) -> StoreResult<Vec<SessionSummary>> {
+    source
+        .read("list sessions", move |connection| {
+            talks::sessions(connection, &filter)
         })
         .await
 }
@@ -102,12 +127,13 @@ pub(crate) async fn find_request(source: &impl Query, prefix: &str) -> StoreResu
 
 pub(crate) async fn grants(
     source: &impl Query,
+    tenant: Option<&Tenant>,
     session: &SessionKey,
 ) -> StoreResult<Vec<SessionGrant>> {
-    let session = session.clone();
+    let (tenant, session) = (tenant.cloned(), session.clone());
     source
         .read("list what was allowed", move |connection| {
-            asked::grants(connection, &session)
+            asked::grants(connection, tenant.as_ref(), &session)
         })
         .await
 }

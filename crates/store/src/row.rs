@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use rusqlite::{Connection, Row, named_params, params};
 use sortie_core::{
-    Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch, Fence,
-    Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, SinkAddress, Status, StoreError,
-    Summary, Timestamp, UnknownWord, Usage,
+    About, Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch,
+    Fence, Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, SinkAddress, Status,
+    StoreError, Summary, Tenant, Timestamp, UnknownWord, Usage, WaitingOn,
 };
 
 use crate::chain::{GENESIS, Tail};
@@ -86,8 +86,17 @@ pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
     at.0.saturating_sub(ahead_ms)
 }
 
-/// Writes the row of a new run that draws from `account`.
-pub(crate) fn insert(connection: &Connection, admit: &Admit, account: Option<&str>) -> Done<()> {
+/// What the store knows about a new run that its spec does not say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The account that it draws from.
+    pub(crate) account: Option<&'a str>,
+    /// Whether it rests because its parent is to.
+    pub(crate) paused: bool,
+}
+
+/// Writes the row of a new run.
+pub(crate) fn insert(connection: &Connection, admit: &Admit, place: Place<'_>) -> Done<()> {
     let Admit { run, spec, at, .. } = admit;
     let parent = spec.parent.as_ref();
     sql::run(
@@ -96,12 +105,12 @@ pub(crate) fn insert(connection: &Connection, admit: &Admit, account: Option<&st
              run_id, root_id, parent_id, parent_call, mode, session, child_session, agent, lane,
              priority, label, task, thinking, depth, announce, cleanup, report_to, timeout_ms,
              queue_key, delivery, created_at, head_hash, model, waiting_on, account_id, wall_ms,
-             not_after, audited)
+             not_after, audited, tenant, workspace, paused)
          VALUES (
              :run_id, :root_id, :parent_id, :parent_call, :mode, :session, :child_session, :agent,
              :lane, :priority, :label, :task, :thinking, :depth, :announce, :cleanup, :report_to,
-             :timeout_ms, :queue_key, :delivery, :created_at, :head_hash, :model, 'slot',
-             :account_id, :wall_ms, :not_after, 1)",
+             :timeout_ms, :queue_key, :delivery, :created_at, :head_hash, :model, :waiting_on,
+             :account_id, :wall_ms, :not_after, 1, :tenant, :workspace, :paused)",
         named_params! {
             ":run_id": run.to_string(),
             ":root_id": spec.root.to_string(),
@@ -126,9 +135,13 @@ pub(crate) fn insert(connection: &Connection, admit: &Admit, account: Option<&st
             ":created_at": at.0,
             ":head_hash": GENESIS,
             ":model": spec.model,
-            ":account_id": account,
+            ":account_id": place.account,
             ":wall_ms": spec.limits.budget.wall_ms.map(whole),
             ":not_after": spec.not_after.map(|moment| moment.0),
+            ":tenant": spec.tenant.as_ref().map(Tenant::as_str),
+            ":workspace": spec.workspace.to_string_lossy(),
+            ":paused": place.paused,
+            ":waiting_on": (!place.paused).then_some(WaitingOn::Slot.as_str()),
         },
     )?;
     Ok(())
@@ -150,7 +163,8 @@ pub(crate) const RECORD_COLUMNS: &str = "run_id, root_id, parent_id, mode, sessi
      archived_at, head_seq, deaths, cancel IS NOT NULL AS cancel_requested, model, waiting_on, \
      progress, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
      cost_usd, unpriced, children_unpriced, last_text, wait_position, children_input_tokens, children_output_tokens, \
-     children_cache_read_tokens, children_cache_write_tokens, children_cost_usd, account_id";
+     children_cache_read_tokens, children_cache_write_tokens, children_cost_usd, account_id, \
+     tenant, paused";
 
 /// A record without what other rows add to it.
 #[derive(Debug)]
@@ -168,6 +182,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
         run_id: word(row, "run_id")?,
         child_session: word(row, "child_session")?,
         session: word(row, "session")?,
+        tenant: optional_word(row, "tenant")?,
         parent: optional_word(row, "parent_id")?,
         mode: optional_word(row, "mode")?.map(|ModeWord(mode)| mode),
         root: word(row, "root_id")?,
@@ -204,6 +219,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
         head: Seq(row.get("head_seq")?),
         crashes: row.get("deaths")?,
         cancel_requested: row.get("cancel_requested")?,
+        paused: row.get("paused")?,
         budget: Vec::new(),
     };
     Ok(BareRecord {
@@ -220,6 +236,8 @@ pub(crate) struct RunRow {
     pub(crate) root: RunId,
     pub(crate) parent: Option<RunId>,
     pub(crate) session: SessionKey,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) paused: bool,
     pub(crate) status: Status,
     pub(crate) phase: Phase,
     pub(crate) epoch: Epoch,
@@ -280,6 +298,18 @@ impl RunRow {
         }
     }
 
+    /// Who it is, for those who are told about it.
+    pub(crate) fn about(&self, head: Seq) -> About {
+        About {
+            run: self.run,
+            session: self.session.clone(),
+            root: self.root,
+            parent: self.parent,
+            tenant: self.tenant.clone(),
+            head,
+        }
+    }
+
     /// The claim after the present one: nobody who held the run before can write under it.
     pub(crate) fn next_epoch(&self) -> Epoch {
         Epoch(self.epoch.0 + 1)
@@ -294,7 +324,7 @@ pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> 
                 head_seq, head_hash, cancel, last_text, deadline_at, deaths, deaths_since_progress,
                 head_at_claim, announce, report_to, agent, label, task, started_at, tool_calls,
                 input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
-                unpriced, account_id, changes
+                unpriced, account_id, changes, tenant, paused
          FROM runs WHERE run_id = ?1",
         [run.to_string()],
         run_row,
@@ -312,6 +342,8 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
         root: word(row, "root_id")?,
         parent: optional_word(row, "parent_id")?,
         session: word(row, "session")?,
+        tenant: optional_word(row, "tenant")?,
+        paused: row.get("paused")?,
         status: word(row, "status")?,
         phase: word(row, "phase")?,
         epoch: Epoch(row.get("epoch")?),
@@ -353,6 +385,8 @@ pub(crate) struct Held {
     pub(crate) cancel: Option<Cancellation>,
     /// The account that it draws from.
     pub(crate) account: Option<String>,
+    /// Whether it is to rest.
+    pub(crate) paused: bool,
 }
 
 /// Checks a fence. Every write for a run starts here.
@@ -360,7 +394,7 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
     let run = fence.run.to_string();
     let held = sql::first(
         connection,
-        "SELECT rowid, head_seq, head_hash, inbox_count, cancel, account_id FROM runs
+        "SELECT rowid, head_seq, head_hash, inbox_count, cancel, account_id, paused FROM runs
          WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2",
         params![run, fence.epoch.0],
         |row| {
@@ -374,6 +408,7 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
                 inbox_count: row.get(3)?,
                 cancel: optional_json(row, "cancel")?,
                 account: row.get(5)?,
+                paused: row.get(6)?,
             })
         },
     )?;

@@ -23,6 +23,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_registry.sql"),
     include_str!("migrations/0002_models.sql"),
     include_str!("migrations/0003_authority.sql"),
+    include_str!("migrations/0004_server.sql"),
 ];
 
 /// Why a database cannot be used.

@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use sortie_core::{
     Confinement, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Notification, RunId, RunRecord,
-    SandboxMode, Skills, StoreError, TaskJson, Timestamp, Tool, Worktrees,
+    SandboxMode, Skills, StoreError, Timestamp, Tool, Worktrees,
 };
+use sortie_protocol::Task;
 use sortie_runtime::{Agents, FileSink, NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
 use sortie_text::Redactor;
@@ -100,7 +101,7 @@ impl Play {
             workspace,
             home,
             prompter,
-            runtime,
+            runtime: Arc::new(runtime),
         }
     }
 }
@@ -112,13 +113,18 @@ pub struct Stage {
     workspace: TempDir,
     home: TempDir,
     prompter: Arc<Prompter>,
-    runtime: Runtime,
+    runtime: Arc<Runtime>,
 }
 
 impl Stage {
     /// The runtime.
-    pub const fn runtime(&self) -> &Runtime {
+    pub fn runtime(&self) -> &Runtime {
         &self.runtime
+    }
+
+    /// The runtime, for a server beside the stage. Whoever holds it lets go before the next life.
+    pub fn shared_runtime(&self) -> Arc<Runtime> {
+        Arc::clone(&self.runtime)
     }
 
     /// The model: what it was asked, and how its answers are held back.
@@ -251,7 +257,7 @@ impl Stage {
 
     /// The end of a run as JSON shows it, one line for each field that says something.
     pub async fn task(&self, run: RunId) -> String {
-        let json = TaskJson::from(&self.record(run).await);
+        let json = Task::from(&self.record(run).await);
         self.plain(&task_lines(&json)).await
     }
 
@@ -312,7 +318,8 @@ impl Stage {
             home: self.home,
             prompter: self.prompter,
         };
-        (self.runtime, rest)
+        let runtime = Arc::into_inner(self.runtime).expect("nobody else holds the runtime");
+        (runtime, rest)
     }
 }
 
@@ -344,7 +351,7 @@ impl Rest {
             workspace: self.workspace,
             home: self.home,
             prompter: self.prompter,
-            runtime,
+            runtime: Arc::new(runtime),
         }
     }
 }

@@ -81,6 +81,11 @@ impl RunState {
         matches!(self.phase, Phase::Resting)
     }
 
+    /// Whether its end is decided and only has to be written.
+    pub const fn is_concluding(&self) -> bool {
+        matches!(self.phase, Phase::Concluding(_))
+    }
+
     /// When it was first claimed.
     pub const fn started_at(&self) -> Option<Timestamp> {
         self.started_at

@@ -18,3 +18,4 @@ mod player;
 )]
 mod properties;
 mod stories;
+mod timeline;

@@ -23,6 +23,7 @@ pub(crate) fn spec() -> RunSpec {
     let agent = builtin_agents(Lang::En).remove(0);
     RunSpec {
         session: SessionKey::cli(),
+        tenant: None,
         parent: None,
         root: RUN,
         depth: 0,

@@ -8,7 +8,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Arguments, BlobId, RunId, Sampling, SharedMessage, StopReason, ToolSpec, Usage};
+use crate::{
+    Arguments, BlobId, RunId, Sampling, SharedMessage, StopReason, Timestamp, ToolSpec, Usage,
+};
 
 /// Something that can answer a turn.
 ///
@@ -30,6 +32,28 @@ pub trait ModelDirectory: Send + Sync + fmt::Debug {
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, ModelError>;
     /// What its answers cost at most, as far as that is known.
     fn terms(&self, name: &str) -> Terms;
+    /// How busy the models are that were asked so far; none where nobody counts.
+    fn states(&self, _now: Timestamp) -> Vec<ModelState> {
+        Vec::new()
+    }
+}
+
+/// How busy a model is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelState {
+    /// Its whole name.
+    pub model: String,
+    /// Whether it is asked: `ready`, `paused` by its provider, `resting` after failures, or `trying`
+    /// again.
+    pub state: String,
+    /// Questions under way.
+    pub in_flight: u32,
+    /// How many may be.
+    pub limit: Option<u32>,
+    /// Questions that wait.
+    pub queued: u32,
+    /// Until when nobody asks it, if so.
+    pub paused_until: Option<Timestamp>,
 }
 
 /// What the answers of a model cost at most.

@@ -8,19 +8,28 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Amount, Announcement, AuditEntry, AuditLine, AuditReport, Balance, BlobId, BudgetKind,
-    Cancellation, Event, Fence, InboxItem, JournalEntry, Lane, OpenRequest, OutboxEntry, Outcome,
-    Priority, Reply, RequestId, RunId, RunRecord, RunSpec, Seq, SessionGrant, SessionKey, Stats,
-    Status, Summary, Timestamp, UsageLine, WaitingOn,
+    Cancellation, Event, Fence, Idempotency, InboxItem, JournalEntry, Lane, LaneCount, OpenRequest,
+    OutboxEntry, Outcome, Priority, Reply, RequestId, RunId, RunRecord, RunSpec, Seq,
+    SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats, Status, Summary, Tenant,
+    Timestamp, UsageLine, UsagePoint, WaitingOn,
 };
 
 /// Everything the runtime needs from a store.
 pub trait Store:
-    Registry + Journal + Outbox + Archive + Requests + Accounts + Audit + fmt::Debug
+    Registry + Journal + Outbox + Archive + Requests + Accounts + Audit + Idempotency + fmt::Debug
 {
 }
 
 impl<T> Store for T where
-    T: Registry + Journal + Outbox + Archive + Requests + Accounts + Audit + fmt::Debug
+    T: Registry
+        + Journal
+        + Outbox
+        + Archive
+        + Requests
+        + Accounts
+        + Audit
+        + Idempotency
+        + fmt::Debug
 {
 }
 
@@ -99,10 +108,16 @@ pub trait Registry: Send + Sync {
         cancellation: Cancellation,
         at: Timestamp,
     ) -> StoreResult<CancelReport>;
+    /// Wants a run and all its descendants to rest, those that it is yet to have included. Those that
+    /// nobody executes rest at once; an executor gives its run back after its present step. Whoever
+    /// is to be cancelled does not rest.
+    async fn pause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
+    /// Lets a run and all its descendants go on.
+    async fn unpause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
     /// Frees the leases of dead executors: all of them at start, expired ones later. Runs that
     /// died too often without progress end as interrupted.
     async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport>;
-    /// Ends runs that wait for children past their deadline.
+    /// Ends runs that wait for children, or rest, past their deadline.
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport>;
     /// Changes label or priority of a run that waits in the queue.
     async fn update(&self, update: Update) -> StoreResult<()>;
@@ -118,6 +133,18 @@ pub trait Registry: Send + Sync {
     async fn stats(&self, filter: ListFilter) -> StoreResult<Stats>;
     /// What runs used, by session, agent and model.
     async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>>;
+    /// What runs that began since a moment came to, in stretches of `bucket_ms`, oldest first.
+    /// Stretches in which nothing began are left out.
+    async fn usage_series(
+        &self,
+        filter: ListFilter,
+        bucket_ms: u64,
+        since: Timestamp,
+    ) -> StoreResult<Vec<UsagePoint>>;
+    /// Conversations, the one with the latest turn first.
+    async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>>;
+    /// How full the lanes are.
+    async fn lanes(&self) -> StoreResult<Vec<LaneCount>>;
     /// The earliest moment at which something happens by itself: a deadline of a parked run, a
     /// delivery to be tried again, a lease that ends.
     async fn next_due(&self) -> StoreResult<Option<Timestamp>>;
@@ -135,7 +162,8 @@ pub trait Journal: Send + Sync {
     /// Adds the last events and the outcome, frees the lease, puts announcements into the outbox
     /// and cancels descendants, in one transaction.
     async fn finish(&self, finish: Finish) -> StoreResult<EndReport>;
-    /// Puts a claimed run back at its place in the queue, when the process shuts down.
+    /// Puts a claimed run back at its place in the queue, when the process shuts down or the run is
+    /// to rest.
     async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()>;
     /// Renews leases; tells which of them are lost and which runs are unwanted.
     async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport>;
@@ -176,9 +204,18 @@ pub trait Requests: Send + Sync {
     /// runs that have something in their inbox now, each with its request.
     async fn settle_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>>;
     /// What persons allowed for a whole session.
-    async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>>;
+    async fn grants(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+    ) -> StoreResult<Vec<SessionGrant>>;
     /// Takes back what a person allowed; all of the session's if no rule is named.
-    async fn revoke(&self, session: &SessionKey, rule: Option<&str>) -> StoreResult<u64>;
+    async fn revoke(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+        rule: Option<&str>,
+    ) -> StoreResult<u64>;
 }
 
 /// Keeps accounts. What may be spent is reserved first, so nothing is ever overspent.
@@ -209,6 +246,8 @@ pub struct RequestFilter {
     pub replied: bool,
     /// Of this run.
     pub run: Option<RunId>,
+    /// Of this tenant.
+    pub tenant: Option<Tenant>,
     /// At most so many; 0 is no limit.
     pub limit: u32,
 }
@@ -277,6 +316,8 @@ pub struct Spent {
 pub struct AuditFilter {
     /// Of this run and all below it.
     pub run: Option<RunId>,
+    /// Of this tenant.
+    pub tenant: Option<Tenant>,
     /// After this place.
     pub after: u64,
     /// At most so many; 0 is no limit.
@@ -287,12 +328,12 @@ pub struct AuditFilter {
 #[async_trait]
 pub trait Archive: Send + Sync {
     /// Removes the record and journal of an ended run and of its ended descendants.
-    async fn delete(&self, run: RunId) -> StoreResult<u64>;
+    async fn delete(&self, run: RunId) -> StoreResult<Vec<About>>;
     /// Removes transcripts that are due: `cleanup = delete` and delivered, or older than
     /// `archive_before`. Records, usage and outcome stay. Never one that still owes a delivery.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64>;
     /// Removes records of trees that ended before `before`. Never one that still owes a delivery.
-    async fn clean_up(&self, before: Timestamp) -> StoreResult<u64>;
+    async fn clean_up(&self, before: Timestamp) -> StoreResult<Vec<About>>;
     /// Checks every journal against its hash chain and the record against the journal.
     async fn verify(&self) -> StoreResult<VerifyReport>;
 }
@@ -407,6 +448,32 @@ pub struct CancelReport {
     pub already_ended: Option<Status>,
 }
 
+/// Who a run is, for those who are told about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct About {
+    /// The run.
+    pub run: RunId,
+    /// The session that asked for it.
+    pub session: SessionKey,
+    /// The first run of its tree.
+    pub root: RunId,
+    /// The run that asked for it.
+    pub parent: Option<RunId>,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
+    /// The end of its journal.
+    pub head: Seq,
+}
+
+/// What a pause, or its end, did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PauseReport {
+    /// Runs whose record changed.
+    pub changed: Vec<About>,
+    /// Those of them that an executor holds.
+    pub held: Vec<RunId>,
+}
+
 /// A run that ended, for notifications.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended {
@@ -416,6 +483,10 @@ pub struct Ended {
     pub session: SessionKey,
     /// The first run of its tree.
     pub root: RunId,
+    /// The run that asked for it.
+    pub parent: Option<RunId>,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
     /// The end of its journal.
     pub head: Seq,
     /// How.
@@ -516,6 +587,8 @@ pub struct Appended {
     pub inbox_waiting: bool,
     /// Whether somebody wants the run stopped.
     pub cancel: Option<Cancellation>,
+    /// Whether somebody wants the run to rest.
+    pub paused: bool,
 }
 
 /// Asks to give a run up until its inbox fills.
@@ -576,6 +649,8 @@ pub struct HeartbeatReport {
     pub cancelled: Vec<(RunId, Cancellation)>,
     /// Runs with something in the inbox.
     pub inbox_waiting: Vec<RunId>,
+    /// Runs that somebody wants to rest.
+    pub paused: Vec<RunId>,
 }
 
 /// A delivery inside the store.
@@ -587,8 +662,14 @@ pub struct Delivered {
     pub session: SessionKey,
     /// The first run of the tree.
     pub root: RunId,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
+    /// The end of the child's journal.
+    pub head: Seq,
     /// The parent.
     pub parent: RunId,
+    /// The run that asked for the parent.
+    pub grandparent: Option<RunId>,
     /// `false` if the parent had ended: the delivery is blocked, and visible.
     pub accepted: bool,
 }
@@ -626,12 +707,24 @@ pub enum Unblock {
 pub struct ListFilter {
     /// Of this session.
     pub session: Option<SessionKey>,
-    /// In this state.
-    pub status: Option<Status>,
+    /// In one of these states; any if there are none.
+    pub statuses: Vec<Status>,
     /// Children of this run.
     pub parent: Option<RunId>,
     /// Of this tree.
     pub root: Option<RunId>,
+    /// Only the first runs of trees.
+    pub roots_only: bool,
+    /// Of this agent.
+    pub agent: Option<String>,
+    /// Of this tenant.
+    pub tenant: Option<Tenant>,
+    /// With this text in label or task, or with an id that begins with it.
+    pub text: Option<String>,
+    /// Made before this one.
+    pub before: Option<RunId>,
+    /// One of these; any if there are none.
+    pub runs: Vec<RunId>,
     /// Archived ones too.
     pub archived: bool,
     /// At most so many; 0 is no limit.

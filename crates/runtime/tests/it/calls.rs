@@ -133,6 +133,8 @@ async fn long_output() -> (String, String) {
             Event::ToolFinished { result, .. } => Some((result.text, result.full)),
             Event::Admitted { .. }
             | Event::Updated { .. }
+            | Event::Paused
+            | Event::Resumed
             | Event::Claimed { .. }
             | Event::InboxTaken { .. }
             | Event::Answered { .. }

@@ -172,7 +172,10 @@ async fn a_lasting_yes_counts_for_the_whole_session_and_only_for_what_it_names()
     stage.end_of(run).await;
     let grants = stage
         .runtime()
-        .grants(&sortie_core::SessionKey::cli().in_folder(stage.workspace()))
+        .grants(
+            None,
+            &sortie_core::SessionKey::cli().in_folder(stage.workspace()),
+        )
         .await;
     let rules: Vec<String> = grants
         .expect("grants")

@@ -55,7 +55,7 @@ async fn lists_and_numbers_by_session_status_parent_and_tree() {
     let web: SessionKey = "web:1".parse().expect("a session");
     let of_web = of(&|filter| filter.session = Some(web.clone()));
     assert_eq!(labels(&stage, of_web).await, ["elsewhere"]);
-    let failed = of(&|filter| filter.status = Some(Status::Failed));
+    let failed = of(&|filter| filter.statuses = vec![Status::Failed]);
     assert_eq!(labels(&stage, failed).await, ["broken"]);
     let children = of(&|filter| filter.parent = Some(main));
     assert_eq!(labels(&stage, children).await, ["kid"]);
@@ -90,8 +90,10 @@ async fn subscribers_hear_a_run_from_the_queue_to_its_end() {
     assert!(heard.contains("queued explore t"), "{heard}");
     insta::assert_snapshot!(heard.replace("queued explore t\n", ""), @r"
     started explore t
+    changed Some(Tool)
     tool list_dir after 0
     progress 5 after 1
+    changed Some(Model)
     completed looked
     ");
 }
@@ -209,7 +211,7 @@ async fn deleting_what_runs_cancels_it_first_with_all_below() {
     assert!(
         notes
             .about(main)
-            .ends_with("cancelled cancelled by a person: it is to be deleted")
+            .ends_with("cancelled cancelled by a person: it is to be deleted\ndeleted")
     );
 }
 

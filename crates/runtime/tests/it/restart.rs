@@ -34,6 +34,8 @@ async fn turns(stage: &Stage, run: RunId) -> Vec<u32> {
         Event::Answered { turn, .. } => Some(turn),
         Event::Admitted { .. }
         | Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
         | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::ModelFailed { .. }

@@ -80,6 +80,8 @@ async fn what_a_model_reads_about_a_call_that_did_not_run_is_bounded() {
             Event::ToolFinished { result, .. } => Some(result.text.chars().count()),
             Event::Admitted { .. }
             | Event::Updated { .. }
+            | Event::Paused
+            | Event::Resumed
             | Event::Claimed { .. }
             | Event::InboxTaken { .. }
             | Event::Answered { .. }

@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, params};
 use sortie_core::{
-    Admission, Admit, Announce, Epoch, ParentLink, Refusal, RunId, RunSpec, StoreError,
+    Admission, Admit, Announce, Epoch, Event, ParentLink, Refusal, RunId, RunSpec, StoreError,
 };
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
-use crate::row::{self, ModeWord};
+use crate::row::{self, ModeWord, Place};
 use crate::sql;
 use crate::transitions::{accounts, read};
 
@@ -26,7 +26,11 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
         Ok(plan) => plan,
         Err(refusal) => return Ok(Admission::Refused(refusal)),
     };
-    row::insert(connection, admit, plan.account.as_deref())?;
+    let place = Place {
+        account: plan.account.as_deref(),
+        paused: parent_rests(connection, admit)?,
+    };
+    row::insert(connection, admit, place)?;
     accounts::open(connection, admit.run, &plan)?;
     if let Some(link) = &admit.spec.parent {
         insert_edge(connection, admit, link)?;
@@ -37,6 +41,9 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
         epoch: Epoch::default(),
     };
     tail.push(connection, stamp, body)?;
+    if place.paused {
+        tail.push(connection, stamp, &serde_json::to_string(&Event::Paused)?)?;
+    }
     row::save_tail(connection, &tail)?;
     let position = read::queue_position(connection, &tail.run)?;
     Ok(Admission::Admitted {
@@ -96,6 +103,20 @@ fn is_ending(connection: &Connection, parent: RunId) -> Done<bool> {
         |row| Ok(row.get(0)?),
     )?;
     ending.ok_or_else(|| Fault::Refused(StoreError::NotFound(parent.to_string())))
+}
+
+/// Whether the parent is to rest: then what it starts in its last step rests too.
+fn parent_rests(connection: &Connection, admit: &Admit) -> Done<bool> {
+    let Some(link) = &admit.spec.parent else {
+        return Ok(false);
+    };
+    let paused = sql::first(
+        connection,
+        "SELECT paused FROM runs WHERE run_id = ?1",
+        [link.run.to_string()],
+        |row| Ok(row.get(0)?),
+    )?;
+    Ok(paused.unwrap_or(false))
 }
 
 /// All runs that the tree has ever had, apart from its root.

@@ -11,7 +11,7 @@ use crate::fault::Done;
 use crate::row::{self, Held};
 use crate::sql::{self, whole};
 use crate::transitions::requests::Ask;
-use crate::transitions::{accounts, audit, requests};
+use crate::transitions::{accounts, audit, pause, requests};
 
 /// Messages that enter a journal in one event; the rest comes with the next.
 const MAX_INBOX_ITEMS: i64 = 256;
@@ -73,6 +73,8 @@ impl Consequences {
             Event::Collected { changes } => self.collected = Some(changes.clone()),
             Event::Admitted { .. }
             | Event::Updated { .. }
+            | Event::Paused
+            | Event::Resumed
             | Event::Claimed { .. }
             | Event::InboxTaken { .. }
             | Event::Answered { .. }
@@ -120,6 +122,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
         inbox_count,
         cancel,
         account,
+        paused,
     } = row::hold(connection, entries.fence)?;
     let stamp = Stamp {
         at: entries.at,
@@ -144,6 +147,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
         head: tail.head(),
         inbox_waiting: inbox_count > 0,
         cancel,
+        paused,
     })
 }
 
@@ -258,9 +262,16 @@ pub(crate) fn hold(connection: &Connection, hold: &Hold) -> Done<()> {
 
 /// Gives the run up until its inbox fills; refused if there is already a reason to go on.
 pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
-    let held = row::hold(connection, park.fence)?;
+    let mut held = row::hold(connection, park.fence)?;
     if held.inbox_count > 0 || held.cancel.is_some() {
         return Ok(false);
+    }
+    if held.paused {
+        let stamp = Stamp {
+            at: park.at,
+            epoch: park.fence.epoch,
+        };
+        pause::note(connection, &mut held.tail, stamp, &Event::Paused)?;
     }
     sql::run(
         connection,

@@ -1,7 +1,7 @@
 //! What is old is removed: transcripts first, records later, and never a result that is still owed.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Delivery, RunId, Status, StoreError, Timestamp};
+use sortie_core::{About, Delivery, RunId, Seq, Status, StoreError, Timestamp};
 
 use crate::fault::Done;
 use crate::row::{self, Phase};
@@ -15,7 +15,7 @@ const SUBTREE: &str = "WITH RECURSIVE subtree (run_id) AS (
          SELECT ?1 UNION SELECT runs.run_id FROM runs JOIN subtree ON parent_id = subtree.run_id)";
 
 /// Removes an ended run and its descendants, all or none.
-pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<u64> {
+pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<About>> {
     let row = row::must_load(connection, run)?;
     let subtree = sql::all(
         connection,
@@ -66,13 +66,25 @@ impl Removable {
 }
 
 /// Journal, blobs, edges, boxes, requests and accounts go with their record; the audit stays.
-fn remove_records(connection: &Connection, run: &str) -> Done<u64> {
-    let removed = sql::run(
+fn remove_records(connection: &Connection, run: &str) -> Done<Vec<About>> {
+    sql::all(
         connection,
-        &format!("{SUBTREE} DELETE FROM runs WHERE run_id IN (SELECT run_id FROM subtree)"),
+        &format!(
+            "{SUBTREE} DELETE FROM runs WHERE run_id IN (SELECT run_id FROM subtree)
+             RETURNING run_id, session, root_id, parent_id, tenant, head_seq"
+        ),
         [run],
-    )?;
-    Ok(removed as u64)
+        |row| {
+            Ok(About {
+                run: sql::word(row, "run_id")?,
+                session: sql::word(row, "session")?,
+                root: sql::word(row, "root_id")?,
+                parent: sql::optional_word(row, "parent_id")?,
+                tenant: sql::optional_word(row, "tenant")?,
+                head: Seq(row.get("head_seq")?),
+            })
+        },
+    )
 }
 
 /// Removes some of the transcripts that are due; fewer than [`MAX_REMOVALS`] if no more are.
@@ -125,10 +137,10 @@ fn remove_transcript(connection: &Connection, run: &str, stamp: &str, at: Timest
 }
 
 /// What a pass over old trees did.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CleanedUp {
     pub(crate) trees: u64,
-    pub(crate) records: u64,
+    pub(crate) records: Vec<About>,
 }
 
 /// Removes some of the trees that have wholly ended; fewer than [`MAX_REMOVALS`] if no more are.
@@ -144,9 +156,9 @@ pub(crate) fn clean_up(connection: &Connection, before: Timestamp) -> Done<Clean
         params![before.0, sql::whole(MAX_REMOVALS)],
         |row| Ok(row.get(0)?),
     )?;
-    let mut records = 0;
+    let mut records = Vec::new();
     for root in &roots {
-        records += remove_records(connection, root)?;
+        records.extend(remove_records(connection, root)?);
     }
     Ok(CleanedUp {
         trees: roots.len() as u64,

@@ -6,7 +6,7 @@ use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
 use sortie_core::{
     AuditEntry, AuditFilter, AuditLine, AuditReport, AuditStage, BlobId, EffectId, Event, RunId,
-    Seq, StoreError, Timestamp, ToolResult, hex,
+    Seq, StoreError, Tenant, Timestamp, ToolResult, hex,
 };
 
 use crate::chain::{self, GENESIS, Hash};
@@ -20,6 +20,7 @@ const MAX_PROBLEMS: usize = 200;
 #[derive(Debug)]
 pub(crate) struct Body {
     run: RunId,
+    tenant: Option<Tenant>,
     text: String,
 }
 
@@ -28,6 +29,7 @@ pub(crate) fn to_bodies(entries: &[AuditEntry]) -> Done<Vec<Body>> {
     let bodies = entries.iter().map(|entry| {
         Ok(Body {
             run: entry.run,
+            tenant: entry.tenant.clone(),
             text: serde_json::to_string(entry)?,
         })
     });
@@ -51,8 +53,16 @@ pub(crate) fn append(connection: &Connection, bodies: &[Body], at: Timestamp) ->
         let hash = link.hash(&end.hash);
         sql::run(
             connection,
-            "INSERT INTO audit (seq, at, run_id, body, hash) VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![link.seq, link.at, run, link.body, hash],
+            "INSERT INTO audit (seq, at, run_id, body, hash, tenant)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                link.seq,
+                link.at,
+                run,
+                link.body,
+                hash,
+                body.tenant.as_ref().map(Tenant::as_str)
+            ],
         )?;
         if remembered != Some(body.run) {
             remember_ancestors(connection, run)?;
@@ -139,22 +149,31 @@ pub(crate) fn read(connection: &Connection, filter: &AuditFilter) -> Done<Vec<Au
         limit => i64::from(limit),
     };
     let after = whole(filter.after);
-    match filter.run {
-        None => sql::all(
+    let tenant = filter.tenant.as_ref().map(Tenant::as_str);
+    match (filter.run, tenant) {
+        (None, Some(tenant)) => sql::all(
+            connection,
+            "SELECT seq, at, body, hash FROM audit
+             WHERE tenant = ?3 AND seq > ?1 ORDER BY seq LIMIT ?2",
+            params![after, limit, tenant],
+            line,
+        ),
+        (None, None) => sql::all(
             connection,
             "SELECT seq, at, body, hash FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2",
             params![after, limit],
             line,
         ),
-        Some(run) => sql::all(
+        (Some(run), tenant) => sql::all(
             connection,
             "WITH RECURSIVE below (run_id) AS (
                  SELECT ?1
                  UNION SELECT lineage.run_id FROM lineage
                        JOIN below ON lineage.parent_id = below.run_id)
              SELECT seq, at, body, hash FROM audit
-             WHERE run_id IN (SELECT run_id FROM below) AND seq > ?2 ORDER BY seq LIMIT ?3",
-            params![run.to_string(), after, limit],
+             WHERE run_id IN (SELECT run_id FROM below) AND seq > ?2
+                 AND (?4 IS NULL OR tenant = ?4) ORDER BY seq LIMIT ?3",
+            params![run.to_string(), after, limit, tenant],
             line,
         ),
     }
@@ -275,6 +294,8 @@ fn check_journal(connection: &Connection, run: RunId) -> Done<Vec<String>> {
         Event::ToolFinished { result, .. } => Some(result),
         Event::Admitted { .. }
         | Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
         | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::Answered { .. }

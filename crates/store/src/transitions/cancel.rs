@@ -143,7 +143,8 @@ fn leave_word(connection: &Connection, row: &RunRow, cancellation: &Cancellation
     if replaces {
         sql::run(
             connection,
-            "UPDATE runs SET cancel = ?2 WHERE run_id = ?1",
+            // What is to end does not rest.
+            "UPDATE runs SET cancel = ?2, paused = 0 WHERE run_id = ?1",
             params![row.tail.run, serde_json::to_string(cancellation)?],
         )?;
     }

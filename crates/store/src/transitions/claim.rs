@@ -6,13 +6,14 @@ use std::collections::HashMap;
 use rusqlite::{Connection, params};
 use sortie_core::{
     Cancellation, Claim, Epoch, Event, Fence, Heartbeat, HeartbeatReport, Lane, LaneLimit, RunId,
-    Seq,
+    Seq, Timestamp,
 };
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::row;
 use crate::sql;
+use crate::transitions::pause;
 
 /// Later than any deadline: a number that stays exact, whatever is added to it.
 const NEVER_MS: i64 = 1 << 53;
@@ -52,7 +53,7 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
     let mut chosen = Vec::new();
     let mut statement = connection.prepare_cached(
         "SELECT run_id, parent_id, root_id FROM runs
-         WHERE phase = 'queued' AND lane = ?1 ORDER BY queue_key, run_id",
+         WHERE phase = 'queued' AND paused = 0 AND lane = ?1 ORDER BY queue_key, run_id",
     )?;
     let mut rows = statement.query([limit.lane.as_str()])?;
     while (chosen.len() as u64) < free {
@@ -203,14 +204,20 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
     Ok(queued.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
 }
 
-/// Puts a claimed run back at its place in the queue.
-pub(crate) fn release(connection: &Connection, fence: Fence) -> Done<()> {
-    let held = row::hold(connection, fence)?;
+/// Puts a claimed run back at its place in the queue, where it rests if it is to.
+pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> Done<()> {
+    let mut held = row::hold(connection, fence)?;
+    if held.paused {
+        let stamp = Stamp {
+            at,
+            epoch: fence.epoch,
+        };
+        pause::note(connection, &mut held.tail, stamp, &Event::Paused)?;
+    }
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', wait_position = NULL,
-             lease_owner = NULL,
-             lease_until = NULL
+        "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
+             wait_position = NULL, lease_owner = NULL, lease_until = NULL
          WHERE rowid = ?1",
         [held.rowid],
     )?;
@@ -224,14 +231,14 @@ pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<Heart
         let renewed = sql::first(
             connection,
             "UPDATE runs SET lease_until = ?3 WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2
-             RETURNING cancel, inbox_count",
+             RETURNING cancel, inbox_count, paused",
             params![fence.run.to_string(), fence.epoch.0, beat.lease_until.0],
             |row| {
                 let inbox_count: i64 = row.get(1)?;
-                Ok((sql::optional_json(row, "cancel")?, inbox_count))
+                Ok((sql::optional_json(row, "cancel")?, inbox_count, row.get(2)?))
             },
         )?;
-        let Some((cancel, inbox_count)) = renewed else {
+        let Some((cancel, inbox_count, paused)) = renewed else {
             report.lost.push(fence.run);
             continue;
         };
@@ -240,6 +247,9 @@ pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<Heart
         }
         if inbox_count > 0 {
             report.inbox_waiting.push(fence.run);
+        }
+        if paused {
+            report.paused.push(fence.run);
         }
     }
     Ok(report)

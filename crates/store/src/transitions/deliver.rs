@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
-    Announcement, Delivered, Delivery, InboxItem, OutboxEntry, RunId, SessionKey, Settlement,
-    StoreError, Timestamp, Unblock,
+    Announcement, Delivered, Delivery, InboxItem, OutboxEntry, RunId, Seq, SessionKey, Settlement,
+    StoreError, Tenant, Timestamp, Unblock,
 };
 
 use crate::fault::Done;
@@ -19,7 +19,10 @@ const MAX_OUTSIDE: i64 = 256;
 pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Delivered>> {
     let due = sql::all(
         connection,
-        "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id
+        "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id, tenant,
+                head_seq,
+                (SELECT parent_id FROM runs AS parent WHERE parent.run_id = runs.parent_id)
+                    AS grandparent_id
          FROM outbox JOIN runs ON runs.run_id = outbox.run_id
          WHERE outbox.state = 'pending' AND target = 'parent' AND next_at <= ?1
          ORDER BY next_at, outbox.id LIMIT ?2",
@@ -42,6 +45,9 @@ struct Letter {
     session: SessionKey,
     root: RunId,
     parent: RunId,
+    grandparent: Option<RunId>,
+    tenant: Option<Tenant>,
+    head: Seq,
 }
 
 impl Letter {
@@ -54,6 +60,9 @@ impl Letter {
             session: sql::word(row, "session")?,
             root: sql::word(row, "root_id")?,
             parent: sql::word(row, "parent_id")?,
+            grandparent: sql::optional_word(row, "grandparent_id")?,
+            tenant: sql::optional_word(row, "tenant")?,
+            head: Seq(row.get("head_seq")?),
         })
     }
 
@@ -89,7 +98,10 @@ impl Letter {
             announcement,
             session: self.session,
             root: self.root,
+            tenant: self.tenant,
+            head: self.head,
             parent: self.parent,
+            grandparent: self.grandparent,
             accepted,
         }))
     }
@@ -140,7 +152,8 @@ fn count_and_wake(connection: &Connection, run: &str) -> Done<()> {
     sql::run(
         connection,
         "UPDATE runs SET inbox_count = inbox_count + 1,
-             waiting_on = CASE phase WHEN 'parked' THEN 'slot' ELSE waiting_on END,
+             waiting_on = CASE phase WHEN 'parked' THEN IIF(paused, NULL, 'slot')
+                                     ELSE waiting_on END,
              phase = CASE phase WHEN 'parked' THEN 'queued' ELSE phase END
          WHERE run_id = ?1",
         [run],

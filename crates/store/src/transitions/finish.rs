@@ -104,7 +104,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
              progress = MAX(progress, :progress), waiting_on = NULL, wait_position = NULL,
              epoch = :epoch,
              lease_owner = NULL, lease_until = NULL, inbox_count = 0, delivery = :delivery,
-             ended_at = :at, head_seq = :head_seq, head_hash = :head_hash
+             paused = 0, ended_at = :at, head_seq = :head_seq, head_hash = :head_hash
          WHERE run_id = :run_id",
         named_params! {
             ":run_id": tail.run,
@@ -129,6 +129,8 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         run: row.run,
         session: row.session.clone(),
         root: row.root,
+        parent: row.parent,
+        tenant: row.tenant.clone(),
         head: tail.head(),
         outcome: ending.outcome,
     })
@@ -234,11 +236,14 @@ fn post(
     Ok(())
 }
 
-/// Ends parked runs whose deadline has passed.
+/// Ends runs whose deadline has passed while they were parked or at rest.
 pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<EndReport> {
     let due = sql::all(
         connection,
-        "SELECT run_id FROM runs WHERE phase = 'parked' AND deadline_at <= ?1
+        "SELECT run_id, depth FROM runs WHERE phase = 'parked' AND deadline_at <= ?1
+         UNION ALL
+         SELECT run_id, depth FROM runs
+             WHERE phase = 'queued' AND paused = 1 AND deadline_at <= ?1
          ORDER BY depth, run_id",
         [now.0],
         |row| sql::word(row, "run_id"),
@@ -247,7 +252,7 @@ pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<End
     for run in due {
         let row = row::must_load(connection, run)?;
         // The end of one may have ended others of the list.
-        if row.phase == Phase::Parked {
+        if row.phase == Phase::Parked || (row.phase == Phase::Queued && row.paused) {
             let ending = Ending {
                 outcome: Outcome::Timeout {
                     limit_ms: row.given_ms(),

@@ -37,9 +37,9 @@ pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<
     let ahead = sql::first(
         connection,
         "SELECT (SELECT COUNT(*) FROM runs AS other
-                 WHERE other.phase = 'queued' AND other.lane = run.lane
+                 WHERE other.phase = 'queued' AND other.paused = 0 AND other.lane = run.lane
                    AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id))
-         FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued'",
+         FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued' AND run.paused = 0",
         [run],
         |row| Ok(row.get::<_, u32>(0)?),
     )?;
@@ -92,7 +92,7 @@ fn queue_positions(connection: &Connection) -> Done<HashMap<RunId, u32>> {
     let positions = sql::all(
         connection,
         "SELECT run_id, ROW_NUMBER() OVER (PARTITION BY lane ORDER BY queue_key, run_id)
-         FROM runs WHERE phase = 'queued'",
+         FROM runs WHERE phase = 'queued' AND paused = 0",
         [],
         |row| Ok((sql::word(row, "run_id")?, row.get(1)?)),
     )?;
@@ -148,44 +148,92 @@ pub(crate) fn usage(connection: &Connection, filter: &ListFilter) -> Done<Vec<Us
 }
 
 /// A filter as SQL. Only our own words are in the text; what was asked for is bound.
-struct Condition {
-    sql: String,
-    values: Vec<Box<dyn ToSql>>,
+pub(crate) struct Condition {
+    pub(crate) sql: String,
+    pub(crate) values: Vec<Box<dyn ToSql>>,
 }
 
 impl Condition {
-    fn of(filter: &ListFilter) -> Self {
-        let mut terms = Vec::new();
-        let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-        let mut require = |term, value: Option<String>| {
-            if let Some(value) = value {
-                terms.push(term);
-                values.push(Box::new(value));
-            }
+    pub(crate) fn of(filter: &ListFilter) -> Self {
+        let mut condition = Self {
+            sql: String::new(),
+            values: Vec::new(),
         };
-        require(
-            "session = ?",
-            filter.session.as_ref().map(ToString::to_string),
-        );
-        require(
-            "status = ?",
-            filter.status.as_ref().map(ToString::to_string),
-        );
-        require(
-            "parent_id = ?",
-            filter.parent.as_ref().map(ToString::to_string),
-        );
-        require("root_id = ?", filter.root.as_ref().map(ToString::to_string));
-        if !filter.archived {
-            terms.push("archived_at IS NULL");
+        condition.require("session = ?", filter.session.as_ref());
+        condition.require_any("status", &filter.statuses);
+        condition.require("parent_id = ?", filter.parent.as_ref());
+        condition.require("root_id = ?", filter.root.as_ref());
+        condition.require("agent = ?", filter.agent.as_ref());
+        condition.require("tenant = ?", filter.tenant.as_ref());
+        condition.require("run_id < ?", filter.before.as_ref());
+        condition.require_any("run_id", &filter.runs);
+        if filter.roots_only {
+            condition.add("parent_id IS NULL");
         }
-        let sql = if terms.is_empty() {
-            String::new()
-        } else {
-            format!("WHERE {}", terms.join(" AND "))
-        };
-        Self { sql, values }
+        if !filter.archived {
+            condition.add("archived_at IS NULL");
+        }
+        if let Some(text) = filter.text.as_deref().filter(|text| !text.is_empty()) {
+            condition.contains(text);
+        }
+        condition
     }
+
+    /// The same with one term more.
+    pub(crate) fn and(mut self, term: &str, value: impl ToSql + 'static) -> Self {
+        self.add(term);
+        self.values.push(Box::new(value));
+        self
+    }
+
+    fn add(&mut self, term: &str) {
+        self.sql.push_str(if self.sql.is_empty() {
+            "WHERE "
+        } else {
+            " AND "
+        });
+        self.sql.push_str(term);
+    }
+
+    fn require(&mut self, term: &str, value: Option<&impl ToString>) {
+        if let Some(value) = value {
+            self.add(term);
+            self.values.push(Box::new(value.to_string()));
+        }
+    }
+
+    /// One of these; all are fine if there are none.
+    fn require_any(&mut self, column: &str, values: &[impl ToString]) {
+        if values.is_empty() {
+            return;
+        }
+        let marks = vec!["?"; values.len()].join(", ");
+        self.add(&format!("{column} IN ({marks})"));
+        for value in values {
+            self.values.push(Box::new(value.to_string()));
+        }
+    }
+
+    /// A text in label or task, or at the beginning of the id.
+    fn contains(&mut self, text: &str) {
+        let pattern = format!("%{}%", escaped(text));
+        self.add("(label LIKE ? ESCAPE '!' OR task LIKE ? ESCAPE '!' OR run_id LIKE ? ESCAPE '!')");
+        self.values.push(Box::new(pattern.clone()));
+        self.values.push(Box::new(pattern));
+        self.values.push(Box::new(format!("{}%", escaped(text))));
+    }
+}
+
+/// A text in which `LIKE` finds nothing but itself.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, '%' | '_' | '!') {
+            escaped.push('!');
+        }
+        escaped.push(character);
+    }
+    escaped
 }
 
 /// The run that a person means.
@@ -248,8 +296,9 @@ const HYPHENS_BEFORE: [usize; 4] = [8, 12, 16, 20];
 
 /// The earliest moment at which something happens by itself.
 pub(crate) fn next_due(connection: &Connection) -> Done<Option<Timestamp>> {
-    const MOMENTS: [&str; 7] = [
+    const MOMENTS: [&str; 8] = [
         "SELECT MIN(deadline_at) FROM runs WHERE phase = 'parked'",
+        "SELECT MIN(deadline_at) FROM runs WHERE phase = 'queued' AND paused = 1",
         "SELECT MIN(lease_until) FROM runs WHERE phase = 'leased'",
         "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'parent'",
         "SELECT MIN(next_at) FROM outbox WHERE state = 'pending' AND target = 'sink'",

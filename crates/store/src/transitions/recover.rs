@@ -1,13 +1,17 @@
 //! The leases of dead executors are freed, so that their runs go on, a bounded number of times.
 
 use rusqlite::{Connection, params};
-use sortie_core::{EndReport, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId};
+use sortie_core::{
+    EndReport, Event, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId, Timestamp,
+};
 
+use crate::chain::Stamp;
 use crate::fault::Done;
 use crate::row::{self, Phase, RunRow};
 use crate::sql;
 use crate::transitions::cancel;
 use crate::transitions::finish::{self, Ending};
+use crate::transitions::pause;
 
 /// Frees leases.
 pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<RecoverReport> {
@@ -19,7 +23,7 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
         }
         match verdict(&row, recover) {
             Verdict::GoesOn(deaths) => {
-                requeue(connection, &row, deaths)?;
+                requeue(connection, &row, deaths, recover.at)?;
                 report.resumed.push(run);
             }
             Verdict::Ends(deaths, ending) => {
@@ -106,11 +110,19 @@ fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
 }
 
 /// Back to its old place in the queue.
-fn requeue(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()> {
+fn requeue(connection: &Connection, row: &RunRow, deaths: Deaths, at: Timestamp) -> Done<()> {
     count_death(connection, row, deaths)?;
+    if row.paused {
+        let stamp = Stamp {
+            at,
+            epoch: row.epoch,
+        };
+        pause::note(connection, &mut row.tail.clone(), stamp, &Event::Paused)?;
+    }
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = 'slot', wait_position = NULL, recovered = 1,
+        "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
+             wait_position = NULL, recovered = 1,
              lease_owner = NULL, lease_until = NULL
          WHERE run_id = ?1",
         [&row.tail.run],
@@ -130,7 +142,8 @@ fn count_death(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()
 fn count_waiting(connection: &Connection, report: &mut RecoverReport) -> Done<()> {
     let waiting = sql::count(
         connection,
-        "SELECT COUNT(*) FROM runs WHERE phase = 'queued'",
+        "SELECT (SELECT COUNT(*) FROM runs WHERE phase = 'queued' AND paused = 0)
+              + (SELECT COUNT(*) FROM runs WHERE phase = 'queued' AND paused = 1)",
         [],
     )?;
     report.queued = waiting.saturating_sub(report.resumed.len() as u64);

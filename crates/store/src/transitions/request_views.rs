@@ -1,7 +1,7 @@
 //! Requests as people see them, with who asks.
 
 use rusqlite::{Connection, Row, params};
-use sortie_core::{OpenRequest, RequestFilter, RequestId, StoreError, Timestamp};
+use sortie_core::{OpenRequest, RequestFilter, RequestId, StoreError, Tenant, Timestamp};
 
 use crate::fault::Done;
 use crate::sql;
@@ -12,7 +12,7 @@ const MIN_PREFIX_CHARS: usize = 4;
 
 /// The columns of a request as people see it. A statement adds its condition and order.
 const SELECT: &str = "SELECT body, requests.run_id, runs.root_id, agent, label, depth, asked_at, \
-     reply, replied_at, \
+     reply, replied_at, tenant, \
      (SELECT session FROM runs AS root WHERE root.run_id = runs.root_id) AS root_session \
      FROM requests JOIN runs ON runs.run_id = requests.run_id";
 
@@ -22,6 +22,7 @@ fn open_request(row: &Row<'_>) -> Done<OpenRequest> {
         task_id: sql::word(row, "run_id")?,
         root_id: sql::word(row, "root_id")?,
         session_id: sql::word(row, "root_session")?,
+        tenant: sql::optional_word(row, "tenant")?,
         agent: row.get("agent")?,
         label: row.get("label")?,
         depth: row.get("depth")?,
@@ -46,9 +47,14 @@ pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<
         connection,
         &format!(
             "{SELECT} WHERE {states} AND requests.run_id = COALESCE(?1, requests.run_id)
+                 AND (?3 IS NULL OR tenant = ?3)
              ORDER BY asked_at, id LIMIT ?2"
         ),
-        params![filter.run.map(|run| run.to_string()), limit],
+        params![
+            filter.run.map(|run| run.to_string()),
+            limit,
+            filter.tenant.as_ref().map(Tenant::as_str)
+        ],
         open_request,
     )
 }

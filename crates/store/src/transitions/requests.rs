@@ -4,7 +4,7 @@
 use rusqlite::{Connection, params};
 use sortie_core::{
     Addressee, CallId, InboxItem, Question, Replied, Reply, ReplyTo, Request, RequestId,
-    RequestKind, RunId, SessionGrant, SessionKey, Status, StoreError, Timestamp,
+    RequestKind, RunId, SessionGrant, SessionKey, Status, StoreError, Tenant, Timestamp,
 };
 
 use crate::fault::{Done, Fault};
@@ -206,13 +206,14 @@ pub(crate) struct Stored {
     phase: Phase,
     /// The session of the first run of the tree.
     session: SessionKey,
+    tenant: Option<Tenant>,
 }
 
 /// Reads a request that has to be there.
 pub(crate) fn must_load(connection: &Connection, request: &RequestId) -> Done<Stored> {
     let found = sql::first(
         connection,
-        "SELECT body, requests.run_id, call_id, state = 'open' AS open, reply, runs.status, phase,
+        "SELECT body, requests.run_id, call_id, state = 'open' AS open, reply, runs.status, phase, tenant,
                 (SELECT session FROM runs AS root WHERE root.run_id = runs.root_id) AS session
          FROM requests JOIN runs ON runs.run_id = requests.run_id WHERE id = ?1",
         [request.as_str()],
@@ -226,6 +227,7 @@ pub(crate) fn must_load(connection: &Connection, request: &RequestId) -> Done<St
                 status: sql::word(row, "status")?,
                 phase: sql::word(row, "phase")?,
                 session: sql::word(row, "session")?,
+                tenant: sql::optional_word(row, "tenant")?,
             })
         },
     )?;
@@ -300,7 +302,12 @@ pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
         ],
     )?;
     let scope = grant_scope(&stored);
-    remember_grant(connection, &scope, &reply.reply, reply.at)?;
+    remember_grant(
+        connection,
+        (stored.tenant.as_ref(), &scope),
+        &reply.reply,
+        reply.at,
+    )?;
     Ok(Replied::Noted { run: stored.run })
 }
 
@@ -314,7 +321,7 @@ fn grant_scope(stored: &Stored) -> SessionKey {
 
 fn remember_grant(
     connection: &Connection,
-    session: &SessionKey,
+    (tenant, session): (Option<&Tenant>, &SessionKey),
     reply: &Reply,
     at: Timestamp,
 ) -> Done<()> {
@@ -330,22 +337,33 @@ fn remember_grant(
     };
     sql::run(
         connection,
-        "INSERT INTO grants (session, rule, by, at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (session, rule) DO NOTHING",
-        params![session.as_str(), rule, by, at.0],
+        "INSERT INTO grants (tenant, session, rule, by, at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (tenant, session, rule) DO NOTHING",
+        params![tenant_word(tenant), session.as_str(), rule, by, at.0],
     )?;
     Ok(())
 }
 
+/// Whose grants: those without a tenant have an empty name, which no tenant can have.
+fn tenant_word(tenant: Option<&Tenant>) -> &str {
+    tenant.map_or("", Tenant::as_str)
+}
+
 /// What persons allowed for a whole session, oldest first.
-pub(crate) fn grants(connection: &Connection, session: &SessionKey) -> Done<Vec<SessionGrant>> {
+pub(crate) fn grants(
+    connection: &Connection,
+    tenant: Option<&Tenant>,
+    session: &SessionKey,
+) -> Done<Vec<SessionGrant>> {
     sql::all(
         connection,
-        "SELECT session, rule, by, at FROM grants WHERE session = ?1 ORDER BY at, rule",
-        [session.as_str()],
+        "SELECT session, rule, by, at FROM grants WHERE tenant = ?1 AND session = ?2
+         ORDER BY at, rule",
+        [tenant_word(tenant), session.as_str()],
         |row| {
             Ok(SessionGrant {
                 session: sql::word(row, "session")?,
+                tenant: tenant.cloned(),
                 rule: row.get("rule")?,
                 by: row.get("by")?,
                 at: Timestamp(row.get("at")?),
@@ -357,13 +375,14 @@ pub(crate) fn grants(connection: &Connection, session: &SessionKey) -> Done<Vec<
 /// Takes back one grant of a session, or all.
 pub(crate) fn revoke(
     connection: &Connection,
+    tenant: Option<&Tenant>,
     session: &SessionKey,
     rule: Option<&str>,
 ) -> Done<u64> {
     let removed = sql::run(
         connection,
-        "DELETE FROM grants WHERE session = ?1 AND rule = COALESCE(?2, rule)",
-        params![session.as_str(), rule],
+        "DELETE FROM grants WHERE tenant = ?1 AND session = ?2 AND rule = COALESCE(?3, rule)",
+        params![tenant_word(tenant), session.as_str(), rule],
     )?;
     Ok(removed as u64)
 }

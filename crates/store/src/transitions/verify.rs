@@ -129,6 +129,8 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
         Event::Finished { outcome } => Some(outcome),
         Event::Admitted { .. }
         | Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
         | Event::Claimed { .. }
         | Event::InboxTaken { .. }
         | Event::Answered { .. }
@@ -155,7 +157,45 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
             outcomes.len()
         )),
     }
+    problems.extend(check_pause(record, phase, entries));
     problems
+}
+
+/// Whoever rests has that in its journal, unless somebody still holds it; and nobody rests who has
+/// ended or is to be cancelled.
+fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Option<String> {
+    let run = record.run_id;
+    let is_over = phase == Phase::Ended || record.cancel_requested;
+    if record.paused && is_over {
+        return Some(format!("run {run} rests, and it is over"));
+    }
+    let journaled = entries.iter().rev().find_map(|entry| match entry.event {
+        Event::Paused => Some(true),
+        Event::Resumed => Some(false),
+        Event::Admitted { .. }
+        | Event::Updated { .. }
+        | Event::Claimed { .. }
+        | Event::InboxTaken { .. }
+        | Event::Answered { .. }
+        | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
+        | Event::Intended { .. }
+        | Event::Asked { .. }
+        | Event::Delegated { .. }
+        | Event::ToolFinished { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Isolated { .. }
+        | Event::Collected { .. }
+        | Event::Finished { .. } => None,
+    });
+    let waits = matches!(phase, Phase::Queued | Phase::Parked);
+    (waits && journaled.unwrap_or(false) != record.paused).then(|| {
+        format!(
+            "the record of run {run} says paused = {}, and its journal does not",
+            record.paused
+        )
+    })
 }
 
 /// SQLite's own check of its pages and indexes.

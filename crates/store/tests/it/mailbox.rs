@@ -57,7 +57,7 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
     assert_eq!(state(&store, 1).await, "running slot not_required");
     assert_eq!(
         store
-            .grants(&SessionKey::cli().in_folder(Path::new("/ws")))
+            .grants(None, &SessionKey::cli().in_folder(Path::new("/ws")))
             .await
             .unwrap()
             .len(),

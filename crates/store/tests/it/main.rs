@@ -8,7 +8,9 @@
 mod accounts;
 mod audit;
 mod files;
+mod looking;
 mod mailbox;
+mod pausing;
 mod random;
 mod random_accounts;
 mod requests;
@@ -111,6 +113,24 @@ conformance! {
         archive_removes_transcripts_that_owe_nothing,
         clean_up_removes_whole_trees,
         delete_removes_a_subtree_or_nothing,
+    }
+    pausing {
+        a_paused_run_is_not_claimed_until_it_may_go_on,
+        a_pause_reaches_the_whole_subtree_and_what_it_is_yet_to_have,
+        a_run_that_may_go_on_in_time_never_rests,
+        what_arrives_for_a_run_at_rest_waits_for_it,
+        a_pause_survives_the_death_of_whoever_held_the_run,
+        cancel_beats_pause,
+        the_deadline_of_a_run_at_rest_goes_on,
+    }
+    looking {
+        runs_are_found_by_what_they_are,
+        pages_are_without_gaps_and_doubles,
+        conversations_are_the_main_runs_of_a_session,
+        use_is_added_up_over_time,
+        lanes_count_who_runs_and_who_waits,
+        a_request_takes_effect_once,
+        tenants_see_their_own_grants_and_audit,
     }
     requests {
         a_request_is_written_with_its_event_and_heard_once,

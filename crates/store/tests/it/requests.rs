@@ -264,20 +264,33 @@ pub(crate) async fn a_lasting_yes_becomes_a_grant_of_the_roots_session(store: &d
     let session = SessionKey::cli().in_folder(std::path::Path::new("/ws"));
     let grant = SessionGrant {
         session: session.clone(),
+        tenant: None,
         rule: "shell(make)".to_owned(),
         by: "ada".to_owned(),
         at: at(200),
     };
-    assert_eq!(store.grants(&session).await.unwrap(), [grant]);
-    let other: SessionKey = "web:other".parse().unwrap();
-    assert_eq!(store.grants(&other).await.unwrap(), []);
-    assert_eq!(store.revoke(&session, Some("other")).await.unwrap(), 0);
+    assert_eq!(store.grants(None, &session).await.unwrap(), [grant]);
+    let tenant: Tenant = "acme".parse().unwrap();
+    assert_eq!(store.grants(Some(&tenant), &session).await.unwrap(), []);
     assert_eq!(
-        store.revoke(&session, Some("shell(make)")).await.unwrap(),
+        store.revoke(Some(&tenant), &session, None).await.unwrap(),
+        0
+    );
+    let other: SessionKey = "web:other".parse().unwrap();
+    assert_eq!(store.grants(None, &other).await.unwrap(), []);
+    assert_eq!(
+        store.revoke(None, &session, Some("other")).await.unwrap(),
+        0
+    );
+    assert_eq!(
+        store
+            .revoke(None, &session, Some("shell(make)"))
+            .await
+            .unwrap(),
         1
     );
-    assert_eq!(store.revoke(&session, None).await.unwrap(), 0);
-    assert_eq!(store.grants(&session).await.unwrap(), []);
+    assert_eq!(store.revoke(None, &session, None).await.unwrap(), 0);
+    assert_eq!(store.grants(None, &session).await.unwrap(), []);
 }
 
 pub(crate) async fn a_question_goes_to_a_listening_parent_or_to_a_person(store: &dyn Store) {
@@ -370,7 +383,7 @@ pub(crate) async fn requests_expire_and_wake_their_runs(store: &dyn Store) {
     );
     assert_eq!(store.settle_requests(at(1_001)).await.unwrap(), []);
     assert_eq!(say(store, 1, approved(None), 1_002).await, late);
-    assert_eq!(store.grants(&SessionKey::cli()).await.unwrap(), []);
+    assert_eq!(store.grants(None, &SessionKey::cli()).await.unwrap(), []);
     let fence = claim_all(store, 1_100).await[0];
     assert_eq!(
         take(store, fence).await,

@@ -316,7 +316,8 @@ pub(crate) async fn append_stores_events_summary_and_blobs(store: &dyn Store) {
         Appended {
             head: Seq(4),
             inbox_waiting: false,
-            cancel: None
+            cancel: None,
+            paused: false
         }
     );
     assert_eq!(store.blob(run(1), &id).await.unwrap(), Some(bytes));
@@ -340,7 +341,8 @@ pub(crate) async fn append_stores_events_summary_and_blobs(store: &dyn Store) {
         Appended {
             head: Seq(4),
             inbox_waiting: true,
-            cancel: Some(by_person())
+            cancel: Some(by_person()),
+            paused: false
         }
     );
 }
@@ -468,6 +470,7 @@ pub(crate) async fn heartbeat_tells_lost_cancelled_and_waiting(store: &dyn Store
             lost: vec![run(3)],
             cancelled: vec![(run(1), by_person())],
             inbox_waiting: vec![run(2)],
+            paused: Vec::new(),
         }
     );
     let expired = recovering(RecoverScope::Expired, 10 + LEASE_MS + 1);
@@ -1156,14 +1159,14 @@ pub(crate) async fn list_and_stats_filter(store: &dyn Store) {
         ),
         (
             ListFilter {
-                status: Some(Status::Running),
+                statuses: vec![Status::Running],
                 ..all()
             },
             vec![3, 2],
         ),
         (
             ListFilter {
-                status: Some(Status::Completed),
+                statuses: vec![Status::Completed],
                 ..all()
             },
             vec![],
@@ -1178,7 +1181,7 @@ pub(crate) async fn list_and_stats_filter(store: &dyn Store) {
         (
             ListFilter {
                 root: Some(run(1)),
-                status: Some(Status::Completed),
+                statuses: vec![Status::Completed],
                 archived: true,
                 ..all()
             },
@@ -1310,8 +1313,9 @@ pub(crate) async fn clean_up_removes_whole_trees(store: &dyn Store) {
         .finish(finishing(first, 11, completed("done")))
         .await
         .unwrap();
-    assert_eq!(store.clean_up(at(11)).await.unwrap(), 0);
-    assert_eq!(store.clean_up(at(50)).await.unwrap(), 2);
+    assert_eq!(store.clean_up(at(11)).await.unwrap(), []);
+    let removed = store.clean_up(at(50)).await.unwrap();
+    assert_eq!(numbers(removed.iter().map(|about| about.run)), [1, 2]);
     let left = store.list(ListFilter::default()).await.unwrap();
     assert_eq!(
         numbers(left.iter().map(|record| record.run_id)),
@@ -1347,7 +1351,13 @@ pub(crate) async fn delete_removes_a_subtree_or_nothing(store: &dyn Store) {
         .await
         .unwrap();
     admit(store, 3, spec(3)).await;
-    assert_eq!(store.delete(run(1)).await.unwrap(), 2);
+    let removed = store.delete(run(1)).await.unwrap();
+    let mut gone: Vec<_> = removed
+        .iter()
+        .map(|about| (about.run, about.parent))
+        .collect();
+    gone.sort();
+    assert_eq!(gone, [(run(1), None), (run(2), Some(run(1)))]);
     for number in [1, 2] {
         let gone = store.get(run(number)).await;
         assert!(matches!(gone, Err(StoreError::NotFound(_))));

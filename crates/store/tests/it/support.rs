@@ -22,6 +22,7 @@ pub(crate) fn run(number: u32) -> RunId {
 pub(crate) fn spec(number: u32) -> RunSpec {
     RunSpec {
         session: SessionKey::cli(),
+        tenant: None,
         parent: None,
         root: run(number),
         depth: 0,

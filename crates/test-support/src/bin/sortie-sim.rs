@@ -18,12 +18,14 @@ fn main() -> ExitCode {
         eprintln!("usage: sortie-sim [COUNT] [FIRST SEED]");
         return ExitCode::from(2);
     };
-    let (mut runs, mut crashes, mut entries, mut interruptions) = (0, 0, 0, 0);
+    let (mut runs, mut crashes, mut pauses) = (0, 0, 0);
+    let (mut entries, mut interruptions) = (0, 0);
     for seed in first..first + count {
         match simulate(seed) {
             Ok(report) => {
                 runs += report.runs;
                 crashes += report.crashes;
+                pauses += report.pauses;
                 entries += report.entries;
                 interruptions += report.interruptions;
             }
@@ -35,7 +37,7 @@ fn main() -> ExitCode {
     }
     println!(
         "{count} seeds from {first}: {runs} runs, {entries} journal entries, {crashes} deaths of \
-         the process, {interruptions} calls told to verify first; nothing broken"
+         the process, {pauses} pauses, {interruptions} calls told to verify first; nothing broken"
     );
     ExitCode::SUCCESS
 }

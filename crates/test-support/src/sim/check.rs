@@ -328,6 +328,8 @@ impl Story {
                     }
                     Event::Admitted { .. }
                     | Event::Updated { .. }
+                    | Event::Paused
+                    | Event::Resumed
                     | Event::Claimed { .. }
                     | Event::InboxTaken { .. }
                     | Event::ModelFailed { .. }
@@ -355,6 +357,10 @@ impl Story {
                 hash.update(serde_json::to_vec(entry).unwrap_or_default());
             }
         }
+        let all = self.runs.values().flat_map(|life| &life.entries);
+        let pauses = all
+            .filter(|entry| matches!(entry.event, Event::Paused))
+            .count();
         let interruptions = self
             .told_results()
             .values()
@@ -364,6 +370,7 @@ impl Story {
             runs: self.runs.len(),
             crashes,
             entries,
+            pauses,
             interruptions,
             digest: hex(&hash.finalize()),
         }

@@ -12,8 +12,10 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{Budget, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Priority, RunId, Status};
-use sortie_runtime::{Agents, NewRun, Parts, Runtime, Settings};
+use sortie_core::{
+    Budget, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Priority, RunId, Status, StoreError,
+};
+use sortie_runtime::{Agents, NewRun, Parts, Runtime, RuntimeError, Settings};
 use sortie_store::InlineStore;
 
 use clock::SimClock;
@@ -34,6 +36,8 @@ pub struct Report {
     pub crashes: u32,
     /// Journal entries.
     pub entries: usize,
+    /// Times that a run came to rest because somebody wanted it to.
+    pub pauses: usize,
     /// Runs that were told that an outcome is unknown.
     pub interruptions: usize,
     /// SHA-256 over every journal.
@@ -103,9 +107,12 @@ async fn live(seed: u64, sabotage: Sabotage) -> Result<Report, String> {
             }
         }
         let canceller = cancel_something(&runtime, &roots, &mut dice);
+        let pauser = pause_some(&runtime, dice.fork());
         if life == crashes {
             let ended = tokio::time::timeout(PATIENCE, async {
-                canceller.await?;
+                let (cancelled, paused) = tokio::join!(canceller, pauser);
+                cancelled.and(paused)?;
+                let_all_go_on(&runtime).await?;
                 all_ended(&runtime).await
             })
             .await;
@@ -120,7 +127,8 @@ async fn live(seed: u64, sabotage: Sabotage) -> Result<Report, String> {
             let time_of_death = Duration::from_millis(u64::from(dice.below(700)));
             // Whether something was cancelled before the death does not matter.
             tokio::time::timeout(time_of_death, async {
-                canceller.await?;
+                let (cancelled, paused) = tokio::join!(canceller, pauser);
+                cancelled.and(paused)?;
                 all_ended(&runtime).await
             })
             .await
@@ -227,6 +235,53 @@ fn cancel_something<'a>(
                 .map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+}
+
+/// At random moments, maybe, somebody wants a random run to rest, or to go on.
+async fn pause_some(runtime: &Runtime, mut dice: Dice) -> Result<(), String> {
+    if dice.one_in(2) {
+        return Ok(());
+    }
+    for _ in 0..=dice.below(5) {
+        tokio::time::sleep(Duration::from_millis(u64::from(dice.below(200)))).await;
+        let all = runtime
+            .list(ListFilter {
+                statuses: vec![Status::Pending, Status::Running],
+                ..ListFilter::default()
+            })
+            .await
+            .map_err(|error| error.to_string())?;
+        let which = dice.below(64) as usize % all.len().max(1);
+        let rests = dice.one_in(2);
+        if let Some(record) = all.get(which) {
+            let changed = if rests {
+                runtime.pause(record.run_id).await
+            } else {
+                runtime.unpause(record.run_id).await
+            };
+            unless_over(changed)?;
+        }
+    }
+    Ok(())
+}
+
+async fn let_all_go_on(runtime: &Runtime) -> Result<(), String> {
+    let all = runtime
+        .list(ListFilter::default())
+        .await
+        .map_err(|error| error.to_string())?;
+    for record in all.iter().filter(|record| record.paused) {
+        unless_over(runtime.unpause(record.run_id).await)?;
+    }
+    Ok(())
+}
+
+/// A run that was chosen may have ended meanwhile, or is about to.
+fn unless_over(changed: Result<Vec<RunId>, RuntimeError>) -> Result<(), String> {
+    match changed {
+        Ok(_) | Err(RuntimeError::Store(StoreError::WrongState { .. })) => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sortie_core::{
-    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
-    AuditReport, Balance, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
-    Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, Hold, InboxItem, Journal,
-    JournalEntry, ListFilter, OpenRequest, Outbox, OutboxEntry, Park, Recover, RecoverReport,
-    Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId,
-    RunRecord, Seq, SessionGrant, SessionKey, Settlement, Spent, Stats, StoreResult, Timestamp,
-    Unblock, Update, UsageLine, VerifyReport,
+    About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
+    Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem,
+    Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry, Park,
+    PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo, RequestFilter, RequestId,
+    Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter, SessionGrant, SessionKey,
+    SessionSummary, Settlement, Spent, Stats, StoreResult, Tenant, Timestamp, Unblock, Update,
+    UsageLine, UsagePoint, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -126,6 +127,8 @@ in_turn! {
         admit(admit: Admit) -> Admission;
         claim(claim: Claim) -> Vec<Claimed>;
         cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
+        pause(run: RunId, at: Timestamp) -> PauseReport;
+        unpause(run: RunId, at: Timestamp) -> PauseReport;
         recover(recover: Recover) -> RecoverReport;
         expire_parked(now: Timestamp) -> EndReport;
         update(update: Update) -> ();
@@ -134,6 +137,9 @@ in_turn! {
         list(filter: ListFilter) -> Vec<RunRecord>;
         stats(filter: ListFilter) -> Stats;
         usage(filter: ListFilter) -> Vec<UsageLine>;
+        usage_series(filter: ListFilter, bucket_ms: u64, since: Timestamp) -> Vec<UsagePoint>;
+        sessions(filter: SessionFilter) -> Vec<SessionSummary>;
+        lanes() -> Vec<LaneCount>;
         next_due() -> Option<Timestamp>;
     }
 
@@ -161,9 +167,9 @@ in_turn! {
 
 in_turn! {
     Archive {
-        delete(run: RunId) -> u64;
+        delete(run: RunId) -> Vec<About>;
         archive(archive_before: Timestamp, at: Timestamp) -> u64;
-        clean_up(before: Timestamp) -> u64;
+        clean_up(before: Timestamp) -> Vec<About>;
         verify() -> VerifyReport;
     }
 }
@@ -186,15 +192,24 @@ in_turn! {
             .await
     }
 
-    async fn grants(&self, session: &SessionKey) -> StoreResult<Vec<SessionGrant>> {
-        self.inner.grants(session).await
+    async fn grants(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+    ) -> StoreResult<Vec<SessionGrant>> {
+        self.inner.grants(tenant, session).await
     }
 
-    async fn revoke(&self, session: &SessionKey, rule: Option<&str>) -> StoreResult<u64> {
+    async fn revoke(
+        &self,
+        tenant: Option<&Tenant>,
+        session: &SessionKey,
+        rule: Option<&str>,
+    ) -> StoreResult<u64> {
         let inner = Arc::clone(&self.inner);
-        let session = session.clone();
+        let (tenant, session) = (tenant.cloned(), session.clone());
         let rule = rule.map(str::to_owned);
-        self.in_turn(async move { inner.revoke(&session, rule.as_deref()).await })
+        self.in_turn(async move { inner.revoke(tenant.as_ref(), &session, rule.as_deref()).await })
             .await
     }
 }
@@ -228,6 +243,41 @@ in_turn! {
             Sabotage::LoseDeliveries => Ok(Vec::new()),
             Sabotage::RepeatDeliveries => self.in_turn(deliver_twice(inner, now)).await,
         }
+    }
+}
+
+#[async_trait]
+impl Idempotency for SimStore {
+    async fn begin(
+        &self,
+        key: &str,
+        fingerprint: &str,
+        run: RunId,
+        at: Timestamp,
+    ) -> StoreResult<Begun> {
+        let inner = Arc::clone(&self.inner);
+        let (key, fingerprint) = (key.to_owned(), fingerprint.to_owned());
+        self.in_turn(async move { inner.begin(&key, &fingerprint, run, at).await })
+            .await
+    }
+
+    async fn complete(
+        &self,
+        key: &str,
+        status: u16,
+        body: Vec<u8>,
+        at: Timestamp,
+    ) -> StoreResult<()> {
+        let inner = Arc::clone(&self.inner);
+        let key = key.to_owned();
+        self.in_turn(async move { inner.complete(&key, status, body, at).await })
+            .await
+    }
+
+    async fn forget(&self, key: &str) -> StoreResult<()> {
+        let inner = Arc::clone(&self.inner);
+        let key = key.to_owned();
+        self.in_turn(async move { inner.forget(&key).await }).await
     }
 }
 

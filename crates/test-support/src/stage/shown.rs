@@ -5,9 +5,9 @@ use std::path::Path;
 
 use sortie_core::{
     Arguments, Block, ChildWait, Event, InboxItem, JournalEntry, Message, Notification,
-    NotificationKind, Outcome, Reply, ResultStatus, RunId, RunRecord, SharedMessage, TaskJson,
-    ToolResult,
+    NotificationKind, Outcome, Reply, ResultStatus, RunId, RunRecord, SharedMessage, ToolResult,
 };
+use sortie_protocol::Task;
 use tokio::sync::broadcast;
 
 /// How much of a text a line shows.
@@ -21,6 +21,8 @@ pub(super) fn event_lines(entries: &[JournalEntry]) -> String {
 fn event_line(event: &Event) -> String {
     match event {
         Event::Admitted { spec } => format!("admitted {}: {}", spec.agent.name, spec.task),
+        Event::Paused => "paused".to_owned(),
+        Event::Resumed => "resumed".to_owned(),
         Event::Updated { label, priority } => format!("updated {label:?} {priority:?}"),
         Event::Claimed {
             recovered: false, ..
@@ -146,7 +148,7 @@ pub(super) fn message_lines(messages: &[SharedMessage]) -> String {
 }
 
 /// The fields of a task that say something, one on each line.
-pub fn task_lines(task: &TaskJson) -> String {
+pub fn task_lines(task: &Task) -> String {
     let mut text = String::new();
     let mut field = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -271,6 +273,10 @@ fn kind_line(kind: &NotificationKind) -> String {
         NotificationKind::Asked { request } => format!("asks for {}", request.request.kind.name()),
         NotificationKind::Replied { .. } => "replied".to_owned(),
         NotificationKind::BudgetLow { .. } => "budget low".to_owned(),
+        NotificationKind::Changed { waiting_on } => format!("changed {waiting_on:?}"),
+        NotificationKind::Paused => "paused".to_owned(),
+        NotificationKind::Resumed => "resumed".to_owned(),
+        NotificationKind::Deleted => "deleted".to_owned(),
         NotificationKind::Said { text } => format!("said {}", short(text)),
         NotificationKind::Completed { result } => format!("completed {}", short(result)),
         NotificationKind::Failed { error } => format!("failed {}", short(error)),

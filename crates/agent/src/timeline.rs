@@ -1,0 +1,484 @@
+//! What the runs of a tree waited for, and what made the whole take as long as it did.
+//!
+//! A fold over journals. Each run's life is cut at its entries; what it waited for in between is what
+//! its state says there. The critical path is found from the end of the root backwards: while a run
+//! waits for children, the child that ended last is followed.
+
+use std::collections::BTreeMap;
+
+use sortie_core::{Event, JournalEntry, Outcome, RunId, Status, Timestamp, WaitingOn};
+
+use crate::replay::Tapes;
+use crate::state::{Past, Phase, RunState};
+
+/// How deep children of children are followed: more than any tree is allowed to be.
+const MAX_DEPTH: usize = 64;
+
+/// What the runs of a tree waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    /// The first run of the tree.
+    pub root: RunId,
+    /// When the root was admitted.
+    pub from: Timestamp,
+    /// When it ended, or now.
+    pub until: Timestamp,
+    /// The runs, oldest first.
+    pub tasks: Vec<TaskTimeline>,
+    /// What the whole waited for at each moment of the root's life, in order and without gaps.
+    pub critical_path: Vec<CriticalSpan>,
+}
+
+/// What one run waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskTimeline {
+    /// The run.
+    pub run: RunId,
+    /// The run that asked for it.
+    pub parent: Option<RunId>,
+    /// What people call it.
+    pub label: String,
+    /// Its agent.
+    pub agent: String,
+    /// How far it is.
+    pub status: Status,
+    /// How far below the root.
+    pub depth: u32,
+    /// When it was admitted.
+    pub admitted: Timestamp,
+    /// When it was first claimed.
+    pub started: Option<Timestamp>,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// Its life from its admission to its end, or to now, in order and without gaps.
+    pub spans: Vec<Span>,
+}
+
+/// A stretch of a run's life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its beginning.
+    pub from: Timestamp,
+    /// Its end.
+    pub until: Timestamp,
+    /// What the run waited for.
+    pub kind: SpanKind,
+    /// The tool or the model, where there is one.
+    pub name: Option<String>,
+    /// Whether a part of it is on the critical path.
+    pub critical: bool,
+}
+
+/// A stretch of the critical path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CriticalSpan {
+    /// The run that everything waited for.
+    pub run: RunId,
+    /// Its beginning.
+    pub from: Timestamp,
+    /// Its end.
+    pub until: Timestamp,
+    /// What that run waited for.
+    pub kind: SpanKind,
+}
+
+/// What a run waits for in a stretch of its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SpanKind {
+    /// A slot in its lane.
+    Slot,
+    /// An answer of the model.
+    Model,
+    /// The provider's rate limit.
+    RateLimit,
+    /// A tool.
+    Tool,
+    /// A person's approval.
+    Approval,
+    /// An answer to its question.
+    Question,
+    /// Its children.
+    Children,
+    /// Somebody who lets it go on.
+    Paused,
+    /// Nothing that is journaled: its process was gone, or it was ending.
+    Other,
+}
+
+impl SpanKind {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Slot => "slot",
+            Self::Model => "model",
+            Self::RateLimit => "rate_limit",
+            Self::Tool => "tool",
+            Self::Approval => "approval",
+            Self::Question => "question",
+            Self::Children => "children",
+            Self::Paused => "paused",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The time line of a tree. `tapes` are the journals of its runs; one whose journal is gone is left
+/// out. What has not ended goes on until `now`.
+pub fn timeline(root: RunId, tapes: &Tapes, now: Timestamp) -> Timeline {
+    let mut tasks: Vec<TaskTimeline> = tapes
+        .values()
+        .filter_map(|entries| task_timeline(entries, now))
+        .collect();
+    let walk = Walk::over(&tasks);
+    let mut critical_path = Vec::new();
+    let life = walk.life(root);
+    if let Some((from, until)) = life {
+        walk.back(root, (from, until), 0, &mut critical_path);
+    }
+    critical_path.reverse();
+    let critical_path = merged(critical_path);
+    for task in &mut tasks {
+        mark(task, &critical_path);
+    }
+    let (from, until) = life.unwrap_or((now, now));
+    Timeline {
+        root,
+        from,
+        until,
+        tasks,
+        critical_path,
+    }
+}
+
+/// Where a run is, as far as its journal tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Queue,
+    Held,
+    Rest,
+}
+
+fn task_timeline(entries: &[JournalEntry], now: Timestamp) -> Option<TaskTimeline> {
+    let (first, rest) = entries.split_first()?;
+    let Event::Admitted { spec } = &first.event else {
+        return None;
+    };
+    let mut life = Life {
+        // What was said in earlier runs changes nothing about waiting.
+        state: RunState::fold(&Past::default(), std::slice::from_ref(first)).ok(),
+        place: Place::Queue,
+        cursor: first.at,
+        spans: Vec::new(),
+    };
+    let mut task = TaskTimeline {
+        run: first.run,
+        parent: spec.parent.as_ref().map(|parent| parent.run),
+        label: spec.label.clone(),
+        agent: spec.agent.name.clone(),
+        status: Status::Pending,
+        depth: spec.depth,
+        admitted: first.at,
+        started: None,
+        ended: None,
+        spans: Vec::new(),
+    };
+    for entry in rest {
+        life.take(entry);
+        match &entry.event {
+            Event::Claimed { .. } => {
+                task.status = Status::Running;
+                task.started.get_or_insert(life.cursor);
+            }
+            Event::Updated {
+                label: Some(label), ..
+            } => task.label.clone_from(label),
+            Event::Finished { outcome } => {
+                task.status = Outcome::status(outcome);
+                task.ended = Some(life.cursor);
+            }
+            Event::Admitted { .. }
+            | Event::Updated { label: None, .. }
+            | Event::Paused
+            | Event::Resumed
+            | Event::InboxTaken { .. }
+            | Event::Answered { .. }
+            | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
+            | Event::Intended { .. }
+            | Event::Asked { .. }
+            | Event::Delegated { .. }
+            | Event::ToolFinished { .. }
+            | Event::BudgetLow { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Isolated { .. }
+            | Event::Collected { .. } => {}
+        }
+    }
+    if task.ended.is_none() {
+        life.until(now, None);
+    }
+    task.spans = life.spans;
+    Some(task)
+}
+
+/// A life on its way through its journal.
+struct Life {
+    /// What the journal says so far; nothing if an entry does not fit the ones before it.
+    state: Option<RunState>,
+    place: Place,
+    /// The end of what is told. Never goes back, whatever a clock did between two processes.
+    cursor: Timestamp,
+    spans: Vec<Span>,
+}
+
+impl Life {
+    fn take(&mut self, entry: &JournalEntry) {
+        self.until(entry.at, Some(&entry.event));
+        self.place = match &entry.event {
+            Event::Claimed { .. } => Place::Held,
+            Event::Paused => Place::Rest,
+            Event::Resumed => Place::Queue,
+            Event::Admitted { .. }
+            | Event::Updated { .. }
+            | Event::InboxTaken { .. }
+            | Event::Answered { .. }
+            | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
+            | Event::Intended { .. }
+            | Event::Asked { .. }
+            | Event::Delegated { .. }
+            | Event::ToolFinished { .. }
+            | Event::BudgetLow { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Isolated { .. }
+            | Event::Collected { .. }
+            | Event::Finished { .. } => self.place,
+        };
+        if let Some(state) = &mut self.state
+            && state.apply(entry).is_err()
+        {
+            self.state = None;
+        }
+    }
+
+    /// Tells of the time until a moment, at which `next` happened.
+    fn until(&mut self, moment: Timestamp, next: Option<&Event>) {
+        let kind = self.kind(next);
+        if let Some(Event::Answered { held_ms, .. }) = next
+            && kind == SpanKind::Model
+        {
+            let held = i64::try_from(*held_ms).unwrap_or(i64::MAX);
+            let name = self.name(kind, next);
+            self.push(
+                self.cursor.plus_ms(held).min(moment),
+                SpanKind::RateLimit,
+                name,
+            );
+        }
+        let name = self.name(kind, next);
+        self.push(moment, kind, name);
+    }
+
+    fn push(&mut self, until: Timestamp, kind: SpanKind, name: Option<String>) {
+        if until <= self.cursor {
+            return;
+        }
+        let from = std::mem::replace(&mut self.cursor, until);
+        match self.spans.last_mut() {
+            Some(last) if last.kind == kind && last.name == name => last.until = until,
+            Some(_) | None => self.spans.push(Span {
+                from,
+                until,
+                kind,
+                name,
+                critical: false,
+            }),
+        }
+    }
+
+    fn kind(&self, next: Option<&Event>) -> SpanKind {
+        let started = self.state.as_ref().and_then(RunState::started_at).is_some();
+        let waiting = self.state.as_ref().and_then(RunState::waiting_on);
+        match (self.place, waiting) {
+            (Place::Rest, _) => SpanKind::Paused,
+            (Place::Queue, _) if !started => SpanKind::Slot,
+            (_, Some(WaitingOn::Approval)) => SpanKind::Approval,
+            (_, Some(WaitingOn::Question)) => SpanKind::Question,
+            (_, Some(WaitingOn::Children)) => SpanKind::Children,
+            (Place::Queue, _) => SpanKind::Slot,
+            // Somebody else had to take it: whoever held it was gone.
+            (Place::Held, _) if matches!(next, Some(Event::Claimed { .. })) => SpanKind::Other,
+            (Place::Held, Some(WaitingOn::Model)) => SpanKind::Model,
+            (Place::Held, Some(WaitingOn::RateLimit)) => SpanKind::RateLimit,
+            (Place::Held, Some(WaitingOn::Tool)) => SpanKind::Tool,
+            (Place::Held, Some(WaitingOn::Slot)) => SpanKind::Slot,
+            (Place::Held, None) => SpanKind::Other,
+        }
+    }
+
+    /// The tool that ends the stretch, or the first that could run; or the model.
+    fn name(&self, kind: SpanKind, next: Option<&Event>) -> Option<String> {
+        let state = self.state.as_ref()?;
+        match kind {
+            SpanKind::Model | SpanKind::RateLimit => match next {
+                Some(Event::Answered { model, .. } | Event::ModelFailed { model, .. }) => {
+                    Some(model.clone())
+                }
+                Some(_) | None => Some(state.next_model().to_owned()),
+            },
+            SpanKind::Tool => {
+                let finished = match next {
+                    Some(Event::ToolFinished { result, .. }) => state.open_call_named(&result.call),
+                    Some(
+                        Event::Intended { call, .. }
+                        | Event::Asked { call, .. }
+                        | Event::Delegated { call, .. },
+                    ) => state.open_call_named(call),
+                    Some(_) | None => None,
+                };
+                let first = match state.phase() {
+                    Phase::Acting(batch) => batch.runnable().next().map(|open| &open.call),
+                    Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => {
+                        None
+                    }
+                };
+                finished.or(first).map(|call| call.name.clone())
+            }
+            SpanKind::Slot
+            | SpanKind::Approval
+            | SpanKind::Question
+            | SpanKind::Children
+            | SpanKind::Paused
+            | SpanKind::Other => None,
+        }
+    }
+}
+
+/// A way back through the lives of a tree.
+struct Walk<'a> {
+    tasks: BTreeMap<RunId, &'a TaskTimeline>,
+    children: BTreeMap<RunId, Vec<&'a TaskTimeline>>,
+}
+
+impl<'a> Walk<'a> {
+    fn over(tasks: &'a [TaskTimeline]) -> Self {
+        let mut children: BTreeMap<RunId, Vec<&TaskTimeline>> = BTreeMap::new();
+        for task in tasks {
+            if let Some(parent) = task.parent {
+                children.entry(parent).or_default().push(task);
+            }
+        }
+        Self {
+            tasks: tasks.iter().map(|task| (task.run, task)).collect(),
+            children,
+        }
+    }
+
+    /// From when until when a run is known to have lived.
+    fn life(&self, run: RunId) -> Option<(Timestamp, Timestamp)> {
+        let task = self.tasks.get(&run)?;
+        Some((task.admitted, end_of(task)))
+    }
+
+    /// Tells of a run's life within bounds, from its end to its beginning.
+    fn back(
+        &self,
+        run: RunId,
+        (from, until): (Timestamp, Timestamp),
+        depth: usize,
+        path: &mut Vec<CriticalSpan>,
+    ) {
+        let Some(task) = self.tasks.get(&run) else {
+            return;
+        };
+        for span in task.spans.iter().rev() {
+            let within = (span.from.max(from), span.until.min(until));
+            if within.0 >= within.1 {
+                continue;
+            }
+            match span.kind {
+                SpanKind::Children if depth < MAX_DEPTH => {
+                    self.through_children(run, within, depth, path);
+                }
+                SpanKind::Slot
+                | SpanKind::Model
+                | SpanKind::RateLimit
+                | SpanKind::Tool
+                | SpanKind::Approval
+                | SpanKind::Question
+                | SpanKind::Children
+                | SpanKind::Paused
+                | SpanKind::Other => path.push(CriticalSpan {
+                    run,
+                    from: within.0,
+                    until: within.1,
+                    kind: span.kind,
+                }),
+            }
+        }
+    }
+
+    /// Tells of a stretch in which a run waited for its children: by the child that ended last, and
+    /// before that one began, by the one that had ended last then.
+    fn through_children(
+        &self,
+        run: RunId,
+        (from, until): (Timestamp, Timestamp),
+        depth: usize,
+        path: &mut Vec<CriticalSpan>,
+    ) {
+        let children = self.children.get(&run).map_or(&[][..], Vec::as_slice);
+        let mut end = until;
+        while end > from {
+            let last = children
+                .iter()
+                .filter(|child| child.admitted < end && end_of(child) > from)
+                .max_by_key(|child| (end_of(child).min(end), std::cmp::Reverse(child.run)));
+            let Some(child) = last else {
+                break;
+            };
+            let stopped = end_of(child).min(end);
+            own(run, (stopped, end), path);
+            let began = child.admitted.max(from);
+            self.back(child.run, (began, stopped), depth + 1, path);
+            end = began;
+        }
+        own(run, (from, end), path);
+    }
+}
+
+fn own(run: RunId, (from, until): (Timestamp, Timestamp), path: &mut Vec<CriticalSpan>) {
+    if from < until {
+        path.push(CriticalSpan {
+            run,
+            from,
+            until,
+            kind: SpanKind::Children,
+        });
+    }
+}
+
+fn end_of(task: &TaskTimeline) -> Timestamp {
+    task.spans.last().map_or(task.admitted, |last| last.until)
+}
+
+fn merged(path: Vec<CriticalSpan>) -> Vec<CriticalSpan> {
+    let mut merged: Vec<CriticalSpan> = Vec::with_capacity(path.len());
+    for span in path {
+        match merged.last_mut() {
+            Some(last) if (last.run, last.kind, last.until) == (span.run, span.kind, span.from) => {
+                last.until = span.until;
+            }
+            Some(_) | None => merged.push(span),
+        }
+    }
+    merged
+}
+
+fn mark(task: &mut TaskTimeline, path: &[CriticalSpan]) {
+    for span in &mut task.spans {
+        span.critical = path.iter().any(|critical| {
+            critical.run == task.run && critical.from < span.until && critical.until > span.from
+        });
+    }
+}

@@ -1,0 +1,154 @@
+//! How people rest runs, try them again, and go on with a conversation.
+
+use sortie_core::{
+    Event, InboxItem, Lane, ListFilter, NotificationKind, PauseReport, RunId, RunRecord, RunSpec,
+    Sender, Seq, StoreError,
+};
+
+use crate::runtime::{NewRun, Runtime, RuntimeError};
+
+/// Where a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The run that hears it.
+    pub run: RunId,
+    /// Whether that run was under way already.
+    pub steered: bool,
+}
+
+impl Runtime {
+    /// Wants a run and everything below it to rest; returns those that were not told so before.
+    ///
+    /// Whoever waits rests at once. One that is executed ends its present tool call or question and
+    /// gives its slot back then; nothing that has happened happens again. It stays so, also after a
+    /// restart, until [`Runtime::unpause`]. Its deadlines go on counting, requests of it expire, and
+    /// messages for it are kept. Cancelling it ends it as ever.
+    pub async fn pause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
+        let report = self.shared.store.pause(run, self.now()).await?;
+        for run in &report.held {
+            self.shared
+                .live
+                .signal(*run, |signals| signals.pause = true);
+        }
+        Ok(self.told_of(report, &NotificationKind::Paused))
+    }
+
+    /// Lets a run and everything below it go on; returns those that rested.
+    pub async fn unpause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
+        let report = self.shared.store.unpause(run, self.now()).await?;
+        for run in &report.held {
+            self.shared
+                .live
+                .signal(*run, |signals| signals.pause = false);
+        }
+        let runs = self.told_of(report, &NotificationKind::Resumed);
+        self.shared.hint.notify_one();
+        Ok(runs)
+    }
+
+    fn told_of(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
+        let tell = |about: sortie_core::About| {
+            let run = about.run;
+            self.shared.about(about, kind.clone());
+            run
+        };
+        report.changed.into_iter().map(tell).collect()
+    }
+
+    /// Admits a new run, the first of a tree of its own, with everything that another was admitted
+    /// with: task, agent, model, folder, session, limits and what it may do.
+    pub async fn retry(&self, run: RunId) -> Result<RunId, RuntimeError> {
+        let spec = self.spec(run).await?;
+        let again = self.new_run_id();
+        let account = spec.limits.budget.needs_account().then_some(again);
+        let retried = RunSpec {
+            lane: match spec.parent {
+                Some(_) => Lane::Subagent,
+                None => spec.lane,
+            },
+            parent: None,
+            root: again,
+            depth: 0,
+            account,
+            not_after: None,
+            ..spec
+        };
+        self.register(again, retried).await
+    }
+
+    /// What a run was admitted with.
+    pub async fn spec(&self, run: RunId) -> Result<RunSpec, RuntimeError> {
+        let first = self.events(run, Seq(0)).await?.into_iter().next();
+        match first.map(|entry| entry.event) {
+            Some(Event::Admitted { spec }) => Ok(*spec),
+            Some(_) | None => {
+                self.get(run).await?;
+                Err(RuntimeError::Refused(format!(
+                    "the journal of task {run} was removed, so nobody knows what it was admitted with"
+                )))
+            }
+        }
+    }
+
+    /// Says something in a conversation, as a person: to its last turn while that is under way, or
+    /// in a new turn that goes on from it. `new.task` is the message.
+    pub async fn say(&self, new: NewRun) -> Result<Said, RuntimeError> {
+        let one_at_a_time = self.shared.saying.lock().await;
+        let last = self.last_turn(&new).await?;
+        if let Some(last) = last.as_ref().filter(|last| !last.status.is_terminal()) {
+            let item = InboxItem::Steer {
+                from: Sender::Person,
+                text: new.task.clone(),
+            };
+            match self.shared.steer(last.run_id, item).await {
+                Ok(()) => {
+                    self.shared.record_changed(last.run_id).await;
+                    return Ok(Said {
+                        run: last.run_id,
+                        steered: true,
+                    });
+                }
+                // It ended a moment ago, so this begins the next turn.
+                Err(StoreError::WrongState { .. } | StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let continues = last
+            .filter(|last| last.cleaned_at.is_none() && last.archived_at.is_none())
+            .map(|last| last.run_id);
+        let run = self
+            .create(NewRun {
+                continues,
+                lane: Lane::Main,
+                ..new
+            })
+            .await?;
+        drop(one_at_a_time);
+        Ok(Said {
+            run,
+            steered: false,
+        })
+    }
+
+    /// The last main run of a conversation. Background tasks of the same session are not part of it.
+    async fn last_turn(&self, new: &NewRun) -> Result<Option<RunRecord>, RuntimeError> {
+        let session = sortie_core::SessionFilter {
+            tenant: new.tenant.clone(),
+            session: Some(new.session.clone()),
+            ..sortie_core::SessionFilter::default()
+        };
+        let found = self.shared.store.sessions(session).await?;
+        let own = found
+            .into_iter()
+            .find(|summary| summary.tenant == new.tenant);
+        let Some(summary) = own else {
+            return Ok(None);
+        };
+        let filter = ListFilter {
+            runs: vec![summary.last],
+            archived: true,
+            ..ListFilter::default()
+        };
+        Ok(self.list(filter).await?.into_iter().next())
+    }
+}

@@ -1,0 +1,120 @@
+//! What would be decided about a run or a call, without doing anything.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use sortie_core::{
+    CallId, EdgeMode, Lane, Layer, Mode, Ruling, RunId, RunSpec, SandboxMode, SpawnRequest,
+};
+use sortie_policy::{Compiled, Explanation, LayerView, View};
+use sortie_text::t;
+
+use crate::authority::Authority;
+use crate::runtime::{NewRun, RuntimeError};
+use crate::spawn::{Planner, Requester};
+use crate::views::{Explained, PolicyView};
+
+impl Planner {
+    /// What a run of this agent would be admitted with: as a child of a main run, or, for the main
+    /// agent itself, as one that a person starts. Nothing is written.
+    pub fn preview(&self, agent: &str, mut new: NewRun) -> Result<RunSpec, RuntimeError> {
+        let name = agent.to_owned();
+        let run = RunId::from_uuid(uuid::Uuid::nil());
+        if name.eq_ignore_ascii_case(&self.agents.main().name) {
+            return Ok(self.root_spec(run, new)?);
+        }
+        new.agent = None;
+        new.lane = Lane::Main;
+        let workspace = new.workspace.clone();
+        let parent = self.root_spec(run, new)?;
+        let request = SpawnRequest {
+            agent: Some(name),
+            ..SpawnRequest::new("a preview", EdgeMode::Background)
+        };
+        let call = CallId::new(1, 0);
+        let requester = Requester {
+            run,
+            spec: &parent,
+            call: &call,
+            workspace: &workspace,
+            not_after: None,
+        };
+        Ok(self.child_spec(requester, run, request, None)?)
+    }
+
+    /// What would become of a call of a run that was admitted like this, what every layer says about
+    /// it, and who took the tool away if the run does not have it.
+    pub fn explained(
+        &self,
+        spec: RunSpec,
+        tool: &str,
+        arguments: &Value,
+    ) -> Result<Explained, RuntimeError> {
+        let Some(found) = self.toolbox.find(tool, arguments) else {
+            return Err(RuntimeError::Refused(t!(
+                spec.lang,
+                "call-unknown-tool",
+                name = tool,
+                known = spec.tools.join(", ")
+            )));
+        };
+        let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
+        let spec = Arc::new(spec);
+        let authority = Authority::of(Arc::clone(&spec), compiled);
+        let explanation = authority.explain(found.facts, &found.arguments);
+        drop(authority);
+        Ok(Explained {
+            taken_away_by: taken_away_by(&spec, &explanation),
+            explanation,
+            spec: Arc::unwrap_or_clone(spec),
+        })
+    }
+
+    /// What a run that was admitted like this may do, and who says so.
+    pub fn policy_view(&self, spec: &RunSpec) -> PolicyView {
+        let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
+        let sandboxed = spec.confinement.sandbox == SandboxMode::Required;
+        let authority = Authority::of(Arc::new(spec.clone()), Arc::clone(&compiled));
+        let nothing = Value::Object(Map::new());
+        let rule = |name: &String| -> Option<(String, Ruling)> {
+            let facts = self.toolbox.facts().iter().find(|it| it.name == *name)?;
+            let ruling = match compiled.offers(facts, sandboxed) {
+                Err(denied) => denied,
+                Ok(()) => authority.rule(facts, &nothing),
+            };
+            Some((name.clone(), ruling))
+        };
+        PolicyView {
+            hash: spec.policy_hash.clone(),
+            mode: spec.policy.mode,
+            read_only: spec.policy.read_only,
+            allow_dangerous: spec.policy.allow_dangerous,
+            layers: spec.policy.layers.clone(),
+            tools: spec.tools.iter().filter_map(rule).collect(),
+        }
+    }
+
+    /// The names of all tools there are.
+    pub fn tool_names(&self) -> Vec<String> {
+        let facts = self.toolbox.facts().iter();
+        facts.map(|tool| tool.name.clone()).collect()
+    }
+}
+
+/// What keeps a tool from a run that was not given it: the first layer that does, else its mode.
+fn taken_away_by(spec: &RunSpec, explained: &Explanation) -> Option<String> {
+    if explained.ruling.layer != Layer::Grant {
+        return None;
+    }
+    let keeps = |layer: &&LayerView| {
+        let mut opinions = layer.opinions.iter();
+        opinions.any(|opinion| matches!(opinion.view, View::Denies | View::LeavesOut))
+    };
+    let layer = explained.layers.iter().find(keeps);
+    match layer {
+        Some(layer) => Some(format!("{} ({})", layer.layer, layer.source)),
+        None if spec.policy.read_only => Some(format!("{} (read-only)", Layer::Agent)),
+        None if spec.policy.mode == Mode::Plan => Some(format!("{} ({})", Layer::Mode, Mode::Plan)),
+        None => None,
+    }
+}

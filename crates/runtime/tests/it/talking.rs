@@ -1,0 +1,292 @@
+//! Conversations, trying again, and what people look at.
+
+use serde_json::json;
+use sortie_core::{
+    Decision, Lane, Layer, ListFilter, Mode, RunId, SessionFilter, SessionKey, Status, Tenant,
+    Timestamp,
+};
+use sortie_runtime::{NewRun, SpanKind, Whose};
+use sortie_test_support::stage::{Play, Stage};
+
+const ECHO: &str = r#"
+  - say: "done"
+"#;
+
+fn message(stage: &Stage, session: &str, text: &str) -> NewRun {
+    NewRun {
+        session: session.parse().expect("a session"),
+        label: None,
+        ..stage.new_run(text)
+    }
+}
+
+async fn say(stage: &Stage, new: NewRun) -> (RunId, bool) {
+    let said = stage.runtime().say(new).await.expect("it is heard");
+    (said.run, said.steered)
+}
+
+#[tokio::test]
+async fn a_message_goes_to_the_turn_under_way_or_begins_the_next() {
+    let stage = Play::new(ECHO).begin().await;
+    stage.model().hold("one");
+    let (first, steered) = say(&stage, message(&stage, "web:1", "one")).await;
+    assert!(!steered);
+    stage.until_asked("one", 1).await;
+    assert_eq!(
+        say(&stage, message(&stage, "web:1", "and")).await,
+        (first, true)
+    );
+    // Another session, and the same one of somebody else, are other conversations.
+    let (other, steered) = say(&stage, message(&stage, "web:2", "two")).await;
+    assert!(!steered && other != first);
+    let theirs = NewRun {
+        tenant: Some("acme".parse().expect("a tenant")),
+        ..message(&stage, "web:1", "three")
+    };
+    let (third, steered) = say(&stage, theirs).await;
+    assert!(!steered && third != first);
+    assert_eq!(
+        stage.runtime().spec(third).await.expect("a spec").continues,
+        None
+    );
+    stage.model().let_go("one");
+    stage.end_of(first).await;
+    assert!(stage.log(first).await.contains("steer \"and\""));
+    // A background task of the session is no turn of it.
+    let task = NewRun {
+        session: "web:1".parse().expect("a session"),
+        ..stage.new_task("explore", "aside")
+    };
+    stage.end_of(stage.create(task).await).await;
+    let (next, steered) = say(&stage, message(&stage, "web:1", "four")).await;
+    assert!(!steered);
+    let spec = stage.runtime().spec(next).await.expect("a spec");
+    assert_eq!((spec.continues, spec.lane), (Some(first), Lane::Main));
+    stage.end_of(next).await;
+    assert!(stage.seen("four", 1).await.contains("one"));
+    let sessions = stage.runtime().sessions(SessionFilter::default()).await;
+    let sessions = sessions.expect("the sessions");
+    let shown: Vec<_> = sessions
+        .iter()
+        .map(|it| {
+            (
+                it.session.as_str(),
+                it.tenant.as_ref().map(Tenant::as_str),
+                it.turns,
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("web:1", None, 2),
+            ("web:1", Some("acme"), 1),
+            ("web:2", None, 1)
+        ]
+    );
+    assert_eq!(sessions[0].title, "one");
+    assert_eq!(sessions[0].workspace, stage.workspace());
+}
+
+#[tokio::test]
+async fn messages_at_the_same_moment_make_one_turn() {
+    let stage = Play::new(ECHO).begin().await;
+    for text in ["a", "b", "c", "d"] {
+        stage.model().hold(text);
+    }
+    let said = futures::future::join_all(
+        ["a", "b", "c", "d"].map(|text| say(&stage, message(&stage, "web:1", text))),
+    )
+    .await;
+    let runs: std::collections::BTreeSet<RunId> = said.iter().map(|(run, _)| *run).collect();
+    assert_eq!(runs.len(), 1, "{said:?}");
+    assert_eq!(said.iter().filter(|(_, steered)| *steered).count(), 3);
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_when_its_beginning_was_removed() {
+    let stage = Play::new(ECHO).begin().await;
+    for text in ["red", "green", "blue"] {
+        let (run, _) = say(&stage, message(&stage, "web:1", text)).await;
+        stage.end_of(run).await;
+        if text == "red" {
+            stage.runtime().delete(run).await.expect("a number");
+        }
+    }
+    let (last, _) = say(&stage, message(&stage, "web:1", "grey")).await;
+    assert_eq!(stage.end_of(last).await.status, Status::Completed);
+    let seen = stage.seen("grey", 1).await;
+    assert!(seen.contains("green") && !seen.contains("red"), "{seen}");
+}
+
+#[tokio::test]
+async fn a_run_is_made_once_under_an_id_that_was_chosen_before() {
+    let stage = Play::new(ECHO).begin().await;
+    let id = stage.runtime().new_run_id();
+    for _ in 0..2 {
+        let made = stage.runtime().create_as(id, stage.new_run("once")).await;
+        assert_eq!(made.expect("a run"), id);
+    }
+    stage.end_of(id).await;
+    assert_eq!(stage.records().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_retried_run_is_the_same_task_in_a_tree_of_its_own() {
+    let stage = Play::new(
+        r#"
+  - when: { label: main, turn: 1 }
+    calls: [{ tool: task, args: { description: kid, prompt: look, subagent_type: explore } }]
+  - when: { label: main }
+    say: "done"
+  - fault: { kind: error, message: "no luck" }
+"#,
+    )
+    .begin()
+    .await;
+    let tenant: Tenant = "acme".parse().expect("a tenant");
+    let mut new = stage.new_run("delegate");
+    new.tenant = Some(tenant.clone());
+    new.max_depth = Some(9);
+    let main = stage.create(new).await;
+    stage.end_of(main).await;
+    let kid = stage.run_of("kid").await;
+    let before = stage.runtime().spec(kid).await.expect("a spec");
+    assert_eq!(before.tenant, Some(tenant));
+    assert_eq!(before.caps.max_depth, 1, "nobody asks for more than is set");
+    let again = stage.runtime().retry(kid).await.expect("a new run");
+    let after = stage.runtime().spec(again).await.expect("a spec");
+    assert_eq!(
+        (after.parent.is_none(), after.root, after.depth),
+        (true, again, 0)
+    );
+    assert_eq!(
+        (
+            &after.task,
+            &after.tenant,
+            &after.policy,
+            &after.tools,
+            after.limits
+        ),
+        (
+            &before.task,
+            &before.tenant,
+            &before.policy,
+            &before.tools,
+            before.limits
+        )
+    );
+    assert_eq!(after.agent, before.agent);
+    assert_eq!(stage.end_of(again).await.parent, None);
+    let gone = stage.runtime().new_run_id();
+    assert!(stage.runtime().retry(gone).await.is_err());
+}
+
+#[tokio::test]
+async fn a_time_line_shows_who_waited_for_whom() {
+    let stage = Play::new(
+        r#"
+  - when: { label: main, turn: 1 }
+    calls: [{ tool: task, args: { description: kid, prompt: p, subagent_type: explore } }]
+  - say: "done"
+"#,
+    )
+    .begin()
+    .await;
+    stage.model().hold("kid#1");
+    let main = stage.start("delegate").await;
+    stage.until_asked("kid", 1).await;
+    let kid = stage.run_of("kid").await;
+    // A stretch that can be seen: times are whole milliseconds.
+    let asked = stage.runtime().now();
+    stage
+        .until("a moment", async || {
+            (stage.runtime().now() > asked.plus_ms(5)).then_some(())
+        })
+        .await;
+    stage.model().let_go("kid#1");
+    stage.end_of(main).await;
+    let line = stage.runtime().timeline(main).await.expect("a time line");
+    assert_eq!((line.root, line.tasks.len()), (main, 2));
+    let path = &line.critical_path;
+    assert_eq!(path.first().map(|span| span.from), Some(line.from));
+    assert_eq!(path.last().map(|span| span.until), Some(line.until));
+    assert!(path.windows(2).all(|pair| pair[0].until == pair[1].from));
+    assert!(
+        path.iter()
+            .any(|span| (span.run, span.kind) == (kid, SpanKind::Model)),
+        "{path:?}"
+    );
+    assert!(
+        stage
+            .runtime()
+            .timeline(stage.runtime().new_run_id())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
+async fn a_policy_is_shown_and_explained_like_it_is_applied() {
+    let stage = Play::new(ECHO).begin().await;
+    let mut new = stage.new_run("look");
+    new.mode = Mode::Default;
+    let main = stage.create(new.clone()).await;
+    stage.end_of(main).await;
+    let view = stage.runtime().policy_view(main).await.expect("a policy");
+    let spec = stage.runtime().spec(main).await.expect("a spec");
+    assert_eq!((&view.hash, view.mode), (&spec.policy_hash, Mode::Default));
+    let decision = |name: &str| {
+        let found = view.tools.iter().find(|(tool, _)| tool == name);
+        found.map(|(_, ruling)| ruling.decision)
+    };
+    assert_eq!(decision("read_file"), Some(Decision::Allow));
+    assert_eq!(decision("write_file"), Some(Decision::Ask));
+    assert_eq!(view.tools.len(), spec.tools.len());
+    let explain = async |whose| {
+        let arguments = json!({"path": "a", "content": "b"});
+        let explained = stage
+            .runtime()
+            .explain(whose, "write_file", &arguments)
+            .await;
+        explained.expect("an explanation")
+    };
+    let own = explain(Whose::Run(main)).await;
+    assert_eq!(own.explanation.ruling.decision, Decision::Ask);
+    let of_agent = Whose::Agent {
+        name: "explore".to_owned(),
+        new: Box::new(new),
+    };
+    let other = explain(of_agent).await;
+    assert_eq!(other.explanation.ruling.layer, Layer::Grant);
+    assert!(other.taken_away_by.is_some());
+}
+
+#[tokio::test]
+async fn lanes_models_and_use_over_time_can_be_seen() {
+    let stage = Play::new(ECHO).begin().await;
+    stage.end_of(stage.start("look").await).await;
+    let lanes = stage.runtime().lanes().await.expect("the lanes");
+    let shown: Vec<_> = lanes
+        .iter()
+        .map(|it| (it.lane, it.limit, it.queued))
+        .collect();
+    assert_eq!(shown, [(Lane::Main, 8, 0), (Lane::Subagent, 5, 0)]);
+    assert_eq!(stage.runtime().models_state(), []);
+    let hour = 3_600_000;
+    let series = stage
+        .runtime()
+        .usage_series(ListFilter::default(), hour, Timestamp(0))
+        .await
+        .expect("a series");
+    assert_eq!(series.iter().map(|point| point.completed).sum::<u64>(), 1);
+    let session = SessionKey::cli();
+    assert!(
+        stage
+            .runtime()
+            .grants(None, &session)
+            .await
+            .expect("a list")
+            .is_empty()
+    );
+}

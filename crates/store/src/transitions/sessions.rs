@@ -1,0 +1,182 @@
+//! Conversations, use over time, and how full the lanes are.
+
+use rusqlite::{Connection, Row, params, params_from_iter};
+use sortie_core::{
+    Lane, LaneCount, ListFilter, SessionFilter, SessionKey, SessionSummary, TITLE_CHARS, Tenant,
+    Timestamp, UsagePoint,
+};
+
+use crate::fault::Done;
+use crate::sql::{self, whole};
+use crate::transitions::read::Condition;
+
+/// The most stretches of time that are told at once, the latest ones: a year of days, or two months
+/// of hours and more.
+const MAX_POINTS: i64 = 2_000;
+
+/// Conversations, the one with the latest turn first.
+pub(crate) fn sessions(
+    connection: &Connection,
+    filter: &SessionFilter,
+) -> Done<Vec<SessionSummary>> {
+    let limit = match filter.limit {
+        0 => -1,
+        limit => i64::from(limit),
+    };
+    // All of this is in the index, whatever the size of the runs.
+    let found = sql::all(
+        connection,
+        "SELECT session, tenant, COUNT(*) AS turns, MAX(created_at) AS last_at FROM runs
+         WHERE parent_id IS NULL AND lane = 'main' AND (?1 IS NULL OR session = ?1)
+             AND (?2 IS NULL OR tenant = ?2)
+         GROUP BY session, tenant HAVING ?3 IS NULL OR last_at < ?3
+         ORDER BY last_at DESC, session, tenant LIMIT ?4",
+        params![
+            filter.session.as_ref().map(SessionKey::as_str),
+            filter.tenant.as_ref().map(Tenant::as_str),
+            filter.before.map(|before| before.0),
+            limit
+        ],
+        Turns::read,
+    )?;
+    let summaries = found.into_iter().map(|turns| turns.summary(connection));
+    summaries.collect()
+}
+
+/// The turns of a conversation.
+#[derive(Debug)]
+struct Turns {
+    session: SessionKey,
+    tenant: Option<Tenant>,
+    turns: u64,
+    last_at: Timestamp,
+}
+
+impl Turns {
+    fn read(row: &Row<'_>) -> Done<Self> {
+        Ok(Self {
+            session: sql::word(row, "session")?,
+            tenant: sql::optional_word(row, "tenant")?,
+            turns: row.get::<_, i64>("turns")?.unsigned_abs(),
+            last_at: Timestamp(row.get("last_at")?),
+        })
+    }
+
+    fn summary(self, connection: &Connection) -> Done<SessionSummary> {
+        let (title, cost_usd) = self.beginning_and_cost(connection)?;
+        let last = sql::first(
+            connection,
+            "SELECT run_id, status, agent, model, workspace FROM runs
+             WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
+             ORDER BY created_at DESC, run_id DESC LIMIT 1",
+            params![self.session.as_str(), self.tenant_word()],
+            |row| {
+                Ok(SessionSummary {
+                    session: self.session.clone(),
+                    tenant: self.tenant.clone(),
+                    workspace: row
+                        .get::<_, Option<String>>("workspace")?
+                        .unwrap_or_default()
+                        .into(),
+                    title,
+                    turns: self.turns,
+                    last: sql::word(row, "run_id")?,
+                    last_status: sql::word(row, "status")?,
+                    last_at: self.last_at,
+                    agent: row.get("agent")?,
+                    model: row.get("model")?,
+                    cost_usd,
+                })
+            },
+        )?;
+        Ok(last.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    }
+
+    /// The beginning of the first message, and what all turns cost if that is known of each.
+    fn beginning_and_cost(&self, connection: &Connection) -> Done<(String, Option<f64>)> {
+        let found = sql::first(
+            connection,
+            "SELECT (SELECT SUBSTR(task, 1, ?3) FROM runs
+                     WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
+                     ORDER BY created_at, run_id LIMIT 1) AS title,
+                    SUM(COALESCE(cost_usd, 0) + COALESCE(children_cost_usd, 0)) AS cost_usd,
+                    SUM(unpriced + children_unpriced) AS unpriced
+             FROM runs WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2",
+            params![
+                self.session.as_str(),
+                self.tenant_word(),
+                whole(TITLE_CHARS as u64)
+            ],
+            |row| {
+                let title: Option<String> = row.get("title")?;
+                let cost: Option<f64> = row.get("cost_usd")?;
+                let unpriced: i64 = row.get("unpriced")?;
+                Ok((title.unwrap_or_default(), cost.filter(|_| unpriced == 0)))
+            },
+        )?;
+        Ok(found.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
+    }
+
+    fn tenant_word(&self) -> Option<&str> {
+        self.tenant.as_ref().map(Tenant::as_str)
+    }
+}
+
+/// What runs came to, by the stretch of time in which they began.
+pub(crate) fn usage_series(
+    connection: &Connection,
+    filter: &ListFilter,
+    bucket_ms: u64,
+    since: Timestamp,
+) -> Done<Vec<UsagePoint>> {
+    let bucket = whole(bucket_ms.max(1));
+    let condition = Condition::of(filter).and("created_at >= ?", since.0);
+    let mut points = sql::all(
+        connection,
+        &format!(
+            "SELECT created_at / {bucket} * {bucket} AS at, COUNT(*) AS tasks,
+                    SUM(status = 'completed') AS completed,
+                    SUM(status IN ('failed', 'timeout')) AS failed,
+                    SUM(COALESCE(input_tokens, 0)) AS input_tokens,
+                    SUM(COALESCE(output_tokens, 0)) AS output_tokens,
+                    SUM(COALESCE(cost_usd, 0.0)) AS cost_usd
+             FROM runs {} GROUP BY 1 ORDER BY 1 DESC LIMIT {MAX_POINTS}",
+            condition.sql
+        ),
+        params_from_iter(condition.values.iter()),
+        |row| {
+            let natural = |column| -> Done<u64> { Ok(row.get::<_, i64>(column)?.unsigned_abs()) };
+            Ok(UsagePoint {
+                at: Timestamp(row.get("at")?),
+                tasks: natural("tasks")?,
+                completed: natural("completed")?,
+                failed: natural("failed")?,
+                input_tokens: natural("input_tokens")?,
+                output_tokens: natural("output_tokens")?,
+                cost_usd: row.get("cost_usd")?,
+            })
+        },
+    )?;
+    points.reverse();
+    Ok(points)
+}
+
+/// How full the lanes are.
+pub(crate) fn lanes(connection: &Connection) -> Done<Vec<LaneCount>> {
+    let counts = Lane::ALL.iter().map(|lane| {
+        Ok(LaneCount {
+            lane: *lane,
+            claimed: sql::count(
+                connection,
+                "SELECT COUNT(*) FROM runs WHERE phase = 'leased' AND lane = ?1",
+                [lane.as_str()],
+            )?,
+            queued: sql::count(
+                connection,
+                "SELECT COUNT(*) FROM runs WHERE phase = 'queued' AND paused = 0 AND lane = ?1",
+                [lane.as_str()],
+            )?,
+        })
+    });
+    counts.collect()
+}
