@@ -1,6 +1,7 @@
 //! The document of the API. Made from the very routes that answer, so the two cannot differ.
 
 use utoipa::OpenApi as _;
+use utoipa::openapi::path::Operation;
 use utoipa::openapi::{Content, OpenApi, Ref, RefOr, ResponseBuilder};
 use utoipa_axum::router::OpenApiRouter;
 
@@ -33,15 +34,23 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 /// The document as JSON, the way it is checked in.
 pub fn document() -> String {
     let (_, mut document) = routes().split_for_parts();
-    add_problems(&mut document);
+    complete(&mut document);
     // Maps with strings as keys always become JSON.
     let mut text = serde_json::to_string_pretty(&document).unwrap_or_default();
     text.push('\n');
     text
 }
 
+/// Names of functions are unique in their family only; generated clients need more.
+fn name(operation: &mut Operation) {
+    let family = operation.tags.iter().flatten().next();
+    if let (Some(family), Some(id)) = (family, &operation.operation_id) {
+        operation.operation_id = Some(format!("{family}_{id}"));
+    }
+}
+
 /// Every operation can go wrong, and says so in the same shape.
-fn add_problems(document: &mut OpenApi) {
+fn complete(document: &mut OpenApi) {
     let problem = Content::new(Some(Ref::from_schema_name("Problem")));
     let response = ResponseBuilder::new()
         .description("What went wrong, and what to do next")
@@ -59,6 +68,7 @@ fn add_problems(document: &mut OpenApi) {
                 .responses
                 .responses
                 .insert("default".to_owned(), RefOr::T(response.clone()));
+            name(operation);
         }
     }
 }

@@ -236,6 +236,8 @@ pub(crate) async fn grants(
 pub(crate) struct Rule {
     /// The rule as it was granted; all if missing.
     rule: Option<String>,
+    /// The folder that it was granted for; that of the last turn if missing.
+    workspace: Option<String>,
 }
 
 /// Takes back what persons allowed for a session.
@@ -247,13 +249,23 @@ pub(crate) async fn revoke(
     InPath(id): InPath<String>,
     Asked(rule): Asked<Rule>,
 ) -> Result<Json<Revoked>, Problem> {
-    let summary = find(&app, &caller, &id).await?;
-    let key = summary.session.in_folder(&summary.workspace);
+    let (session, tenant, folder) = match rule.workspace {
+        // Background tasks are granted something too, and are no turn of a conversation.
+        Some(folder) => {
+            let session = access::session(&caller, Some(&id))?;
+            (session, caller.tenant().cloned(), folder.into())
+        }
+        None => {
+            let summary = find(&app, &caller, &id).await?;
+            (summary.session, summary.tenant, summary.workspace)
+        }
+    };
+    let key = session.in_folder(&folder);
     let revoked = app
         .runtime
-        .revoke(summary.tenant.as_ref(), &key, rule.rule.as_deref())
+        .revoke(tenant.as_ref(), &key, rule.rule.as_deref())
         .await?;
-    tracing::info!(session = %summary.session, by = caller.person(), revoked, "grants were revoked");
+    tracing::info!(%session, by = caller.person(), revoked, "grants were revoked");
     Ok(Json(Revoked { revoked }))
 }
 

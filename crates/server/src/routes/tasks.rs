@@ -217,6 +217,7 @@ async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Pr
         return Err(Problem::bad("`message` is empty: say what is to be done"));
     }
     app.check_model(caller, wish.model.as_deref())?;
+    app.check_model(caller, wish.default_model.as_deref())?;
     for model in wish.fallbacks.iter().flatten() {
         app.check_model(caller, Some(model))?;
     }
@@ -225,7 +226,9 @@ async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Pr
         Some(id) => Some(app.task(caller, id).await?.run_id),
     };
     let workspace = app.workspace(caller, wish.workspace.as_deref())?;
-    let new = NewRun::new(wish.message, workspace, &app.config.default_model);
+    let default_model = wish.default_model.as_ref();
+    let default_model = default_model.unwrap_or(&app.config.default_model);
+    let new = NewRun::new(wish.message, workspace, default_model);
     let new = if wish.main { new } else { new.in_background() };
     Ok(NewRun {
         session: access::session(caller, wish.session_id.as_deref())?,

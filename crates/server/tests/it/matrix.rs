@@ -1,0 +1,347 @@
+//! Every route against every kind of caller. A route that is added without a row here fails.
+
+use std::collections::BTreeSet;
+
+use reqwest::{Method, RequestBuilder, StatusCode, header};
+use serde_json::{Value, json};
+use sortie_protocol::Role::{self, Admin, Operator, Viewer};
+
+use crate::support::{SAYS_DONE, World, answer};
+
+/// What an admin of a tenant gets who asks for a thing of somebody else, or for everything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Tenant {
+    /// It sees its own share.
+    Own,
+    /// What it asks for is not there.
+    Missing,
+    /// It is about the whole server.
+    Forbidden,
+}
+use Tenant::{Forbidden, Missing, Own};
+
+const ROUTES: &[(&str, &str, Role, Tenant)] = &[
+    ("get", "/healthz", Viewer, Own),
+    ("get", "/readyz", Viewer, Own),
+    ("get", "/metrics", Viewer, Own),
+    ("get", "/api/openapi.json", Viewer, Own),
+    ("get", "/api/state", Viewer, Own),
+    ("get", "/api/config", Admin, Forbidden),
+    ("get", "/api/doctor", Admin, Forbidden),
+    ("get", "/api/tasks", Viewer, Own),
+    ("post", "/api/tasks", Operator, Own),
+    ("get", "/api/tasks/stats", Viewer, Own),
+    ("get", "/api/tasks/{id}", Viewer, Missing),
+    ("patch", "/api/tasks/{id}", Operator, Missing),
+    ("delete", "/api/tasks/{id}", Operator, Missing),
+    ("post", "/api/tasks/{id}/cancel", Operator, Missing),
+    ("post", "/api/tasks/{id}/retry", Operator, Missing),
+    ("post", "/api/tasks/{id}/pause", Operator, Missing),
+    ("post", "/api/tasks/{id}/resume", Operator, Missing),
+    ("post", "/api/tasks/{id}/steer", Operator, Missing),
+    ("post", "/api/tasks/{id}/answer", Operator, Missing),
+    ("post", "/api/tasks/{id}/apply", Operator, Missing),
+    ("post", "/api/tasks/{id}/discard", Operator, Missing),
+    ("post", "/api/tasks/{id}/delivery", Operator, Missing),
+    ("get", "/api/tasks/{id}/diff", Viewer, Missing),
+    ("get", "/api/tasks/{id}/result", Viewer, Missing),
+    ("get", "/api/tasks/{id}/transcript", Viewer, Missing),
+    ("get", "/api/tasks/{id}/tree", Viewer, Missing),
+    ("get", "/api/tasks/{id}/timeline", Viewer, Missing),
+    ("get", "/api/tasks/{id}/policy", Viewer, Missing),
+    ("get", "/api/tasks/{id}/audit", Viewer, Missing),
+    ("get", "/api/tasks/{id}/blobs/{blob}", Viewer, Missing),
+    ("get", "/api/tasks/{id}/events", Viewer, Missing),
+    ("get", "/api/sessions", Viewer, Own),
+    ("get", "/api/sessions/{id}", Viewer, Missing),
+    ("post", "/api/sessions/{id}/messages", Operator, Own),
+    ("get", "/api/sessions/{id}/grants", Viewer, Missing),
+    ("delete", "/api/sessions/{id}/grants", Admin, Missing),
+    ("get", "/api/agents", Viewer, Own),
+    ("get", "/api/agents/{name}", Viewer, Own),
+    ("get", "/api/skills", Viewer, Own),
+    ("get", "/api/models", Viewer, Own),
+    ("post", "/api/policy/explain", Operator, Own),
+    ("get", "/api/approvals", Viewer, Own),
+    ("post", "/api/approvals/{id}", Operator, Missing),
+    ("get", "/api/questions", Viewer, Own),
+    ("post", "/api/questions/{id}", Operator, Missing),
+    ("get", "/api/budgets", Viewer, Own),
+    ("get", "/api/usage", Viewer, Own),
+    ("get", "/api/usage/series", Viewer, Own),
+    ("get", "/api/audit", Viewer, Own),
+    ("get", "/api/audit/verify", Admin, Forbidden),
+    ("get", "/api/keys", Admin, Own),
+    ("post", "/api/keys", Admin, Own),
+    ("delete", "/api/keys/{id}", Admin, Missing),
+    ("post", "/api/keys/{id}/rotate", Admin, Missing),
+    ("post", "/api/login-links", Admin, Own),
+    ("get", "/api/me", Viewer, Own),
+    ("post", "/api/logout", Viewer, Own),
+    ("get", "/api/events", Viewer, Own),
+    ("get", "/api/ws", Viewer, Own),
+];
+
+/// A body that the route understands, so that what is refused is not the body.
+fn body(path: &str) -> Value {
+    match path {
+        "/api/tasks" => json!({"message": "do it"}),
+        "/api/tasks/{id}" => json!({"label": "other"}),
+        "/api/tasks/{id}/steer"
+        | "/api/tasks/{id}/answer"
+        | "/api/questions/{id}"
+        | "/api/sessions/{id}/messages" => json!({"text": "words"}),
+        "/api/tasks/{id}/delivery" => json!({"action": "retry"}),
+        "/api/approvals/{id}" => json!({"decision": "approve"}),
+        "/api/policy/explain" => json!({"tool": "exec"}),
+        "/api/keys" => json!({"name": "new", "role": "viewer"}),
+        _ => json!({}),
+    }
+}
+
+fn method(name: &str) -> Method {
+    Method::from_bytes(name.to_uppercase().as_bytes()).unwrap()
+}
+
+/// Something that is nowhere, so that whoever is let through does no harm.
+fn nowhere(path: &str) -> String {
+    let id = if path.starts_with("/api/sessions") {
+        "web:nowhere"
+    } else {
+        "00000000-0000-7000-8000-000000000000"
+    };
+    path.replace("{id}", id)
+        .replace("{name}", "explore")
+        .replace("{blob}", "00")
+}
+
+struct Row<'a> {
+    world: &'a World,
+    method: &'a str,
+    path: &'a str,
+}
+
+impl Row<'_> {
+    fn bare(&self) -> RequestBuilder {
+        let request = self
+            .world
+            .http
+            .request(method(self.method), self.world.url(&nowhere(self.path)));
+        if self.method == "get" {
+            request
+        } else {
+            request.json(&body(self.path))
+        }
+    }
+
+    async fn expect(&self, who: &str, request: RequestBuilder, fits: impl Fn(u16) -> bool) {
+        // Streams have no end: the status is enough.
+        let status = request.send().await.unwrap().status().as_u16();
+        assert!(
+            fits(status),
+            "{} {} as {who}: {status}",
+            self.method,
+            self.path
+        );
+    }
+
+    async fn strangers(&self, number: usize) {
+        self.expect("nobody", self.bare(), |status| status == 401)
+            .await;
+        // Another id each time: guesses at one id are counted together.
+        let wrong = format!("sortie_wrong{number:03}_{}", "A".repeat(43));
+        self.expect("a wrong token", self.bare().bearer_auth(wrong), |status| {
+            status == 401
+        })
+        .await;
+        self.expect("no token at all", self.bare().bearer_auth("x"), |status| {
+            matches!(status, 401 | 429)
+        })
+        .await;
+        let admin = &self.world.tokens.admin;
+        let elsewhere = self
+            .bare()
+            .bearer_auth(admin)
+            .header(header::HOST, "evil.example");
+        self.expect("another host", elsewhere, |status| status == 421)
+            .await;
+        for origin in ["http://evil.example", "null"] {
+            let foreign = self
+                .bare()
+                .bearer_auth(admin)
+                .header(header::ORIGIN, origin);
+            self.expect(origin, foreign, |status| status == 403).await;
+        }
+    }
+
+    async fn roles(&self, needed: Role) {
+        let tokens = &self.world.tokens;
+        for (role, token) in [
+            (Viewer, &tokens.viewer),
+            (Operator, &tokens.operator),
+            (Admin, &tokens.admin),
+        ] {
+            let may = role >= needed;
+            self.expect(role.as_str(), self.bare().bearer_auth(token), |status| {
+                if may {
+                    !matches!(status, 401 | 403 | 405 | 421 | 429) && status < 500
+                } else {
+                    status == 403
+                }
+            })
+            .await;
+        }
+    }
+
+    async fn tenant(&self, expected: Tenant, things: &Things) {
+        let path = things.fill(self.path);
+        let request = self
+            .world
+            .request(method(self.method), &path, &self.world.tokens.acme);
+        let request = if self.method == "get" {
+            request
+        } else {
+            request.json(&body(self.path))
+        };
+        self.expect("another tenant's admin", request, |status| match expected {
+            Own => !matches!(status, 401 | 403 | 404 | 405 | 421 | 429) && status < 500,
+            Missing => status == 404,
+            Forbidden => status == 403,
+        })
+        .await;
+    }
+
+    async fn browser(&self, cookie: &str) {
+        let mut request = self.bare().header(header::COOKIE, cookie);
+        let mut is_unsafe = self.method != "get";
+        if self.path == "/api/ws" {
+            is_unsafe = true;
+            request = request
+                .header(header::CONNECTION, "Upgrade")
+                .header(header::UPGRADE, "websocket")
+                .header("Sec-WebSocket-Version", "13")
+                .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+        }
+        self.expect("a browser without Origin", request, |status| {
+            if is_unsafe {
+                status == 403
+            } else {
+                !matches!(status, 401 | 403)
+            }
+        })
+        .await;
+    }
+}
+
+/// Things that belong to nobody's tenant, but are there.
+struct Things {
+    task: String,
+    session: String,
+    key: String,
+}
+
+impl Things {
+    fn fill(&self, path: &str) -> String {
+        let id = match path.split('/').nth(2) {
+            Some("tasks") => &self.task,
+            Some("sessions") if !path.ends_with("/messages") => &self.session,
+            Some("keys") => &self.key,
+            _ => "web:mine",
+        };
+        path.replace("{id}", id)
+            .replace("{name}", "explore")
+            .replace("{blob}", "00")
+    }
+}
+
+async fn things(world: &World) -> Things {
+    let session = "web:theirs".to_owned();
+    let task = json!({"message": "theirs", "session_id": session, "main": true});
+    let task = world.task(&task).await;
+    world.until_status(&task, "completed").await;
+    let keys = world.json(world.get("/api/keys")).await;
+    Things {
+        task,
+        session,
+        key: keys[0]["id"].as_str().unwrap().to_owned(),
+    }
+}
+
+/// A browser's cookie, by a pasted token.
+pub(crate) async fn cookie(world: &World, token: &str) -> String {
+    let response = world
+        .http
+        .post(world.url("/login"))
+        .form(&[("token", token)])
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(response.status(), StatusCode::SEE_OTHER);
+    let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap();
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+fn documented() -> BTreeSet<(String, String)> {
+    let document: Value = serde_json::from_str(&sortie_server::document()).unwrap();
+    let mut found = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in ["get", "post", "patch", "delete", "put"] {
+            if item.get(method).is_some() {
+                found.insert((method.to_owned(), path.clone()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn every_documented_route_has_a_row() {
+    let rows: BTreeSet<(String, String)> = ROUTES
+        .iter()
+        .map(|(method, path, ..)| ((*method).to_owned(), (*path).to_owned()))
+        .collect();
+    assert_eq!(rows, documented());
+    assert_eq!(rows.len(), ROUTES.len(), "no row twice");
+}
+
+#[tokio::test]
+async fn every_route_checks_everybody() {
+    let world = World::begin(SAYS_DONE).await;
+    let things = things(&world).await;
+    let cookie = cookie(&world, &world.tokens.admin).await;
+    for (number, (method, path, needed, tenant)) in ROUTES.iter().enumerate() {
+        let row = Row {
+            world: &world,
+            method,
+            path,
+        };
+        row.strangers(number).await;
+        row.browser(&cookie).await;
+        row.tenant(*tenant, &things).await;
+        row.roles(*needed).await;
+    }
+    let (status, task) = answer(world.get(&format!("/api/tasks/{}", things.task))).await;
+    assert_eq!(status, 200, "nobody removed it: {task}");
+}
+
+#[tokio::test]
+async fn what_is_no_route_needs_a_token_too() {
+    let world = World::begin(SAYS_DONE).await;
+    for path in [
+        "/",
+        "/assets/x.js",
+        "/api/nothing",
+        "/favicon.ico",
+        "/loginx",
+    ] {
+        let (status, _) = answer(world.http.get(world.url(path))).await;
+        assert_eq!(status, 401, "{path}");
+    }
+    let (status, problem) = answer(world.get("/api/nothing")).await;
+    assert_eq!(
+        (status.as_u16(), crate::support::slug(&problem)),
+        (404, "not-found")
+    );
+    let options = world.http.request(Method::OPTIONS, world.url("/api/tasks"));
+    assert_eq!(answer(options).await.0, 401, "no CORS");
+}
