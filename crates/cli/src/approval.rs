@@ -321,6 +321,7 @@ mod tests {
             task_id: run,
             root_id: run,
             session_id: SessionKey::cli(),
+            tenant: None,
             agent: "code".to_owned(),
             label: "fix\nit".to_owned(),
             depth: 1,

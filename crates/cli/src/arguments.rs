@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
+use sortie_config::LogFormat;
 use sortie_core::{Lang, Priority, Status};
 
 use crate::commands::Command;
@@ -39,6 +40,27 @@ pub(crate) struct GlobalArguments {
     /// Logs to stderr what happens inside; twice for more [env: SORTIE_LOG]
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub(crate) verbose: u8,
+    /// How the log is written [default: log.format]
+    #[arg(long, global = true, value_enum, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormatArgument>,
+}
+
+/// How the log is written, as it is typed.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormatArgument {
+    /// Lines for people.
+    Text,
+    /// One line of JSON for each record.
+    Json,
+}
+
+impl From<LogFormatArgument> for LogFormat {
+    fn from(argument: LogFormatArgument) -> Self {
+        match argument {
+            LogFormatArgument::Text => Self::Text,
+            LogFormatArgument::Json => Self::Json,
+        }
+    }
 }
 
 fn parse_lang(text: &str) -> Result<Lang, String> {

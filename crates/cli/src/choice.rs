@@ -9,6 +9,7 @@ use sortie_models::{OFFLINE_MODEL, USUAL_TIMEOUT, discover, suggest_default, usu
 use sortie_runtime::NewRun;
 use sortie_text::t;
 
+use crate::engine::Place;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -70,12 +71,19 @@ pub(crate) struct Chosen {
 }
 
 impl ModelArguments {
-    /// The flag's model, else the configured one, else what is there.
-    pub(crate) async fn choose(self, settings: &Settings) -> Result<Chosen, Problem> {
+    /// The flag's model, else the configured one, else what is there. A server has its own idea of
+    /// what is there.
+    pub(crate) async fn choose(
+        self,
+        settings: &Settings,
+        place: &Place,
+    ) -> Result<Chosen, Problem> {
+        place.refuse(settings, self.record.is_some().then_some("--record"))?;
         let by_flag = self.model.is_some();
-        let (name, small_model) = match self.model.as_deref() {
-            Some(name) => (settings.absolute_model(name), None),
-            None => default_models(settings).await?,
+        let (name, small_model) = match (self.model.as_deref(), place) {
+            (Some(name), _) => (settings.absolute_model(name), None),
+            (None, Place::Here) => default_models(settings).await?,
+            (None, Place::There(_)) => (settings.configured_model().unwrap_or_default(), None),
         };
         if name == OFFLINE_MODEL {
             output::note(&t!(settings.lang, "offline-model"));
@@ -105,8 +113,12 @@ impl ModelArguments {
 }
 
 impl Chosen {
-    /// Finds all models that were named, so that a misspelled one is told now and not in need.
-    pub(crate) fn check(&self, models: &dyn ModelDirectory) -> Result<(), Problem> {
+    /// Finds all models that were named, so that a misspelled one is told now and not in need. A
+    /// server finds them itself: it has its own providers.
+    pub(crate) fn check(&self, place: &Place, models: &dyn ModelDirectory) -> Result<(), Problem> {
+        if place.is_there() {
+            return Ok(());
+        }
         let others = self.fallbacks.iter().flatten();
         for name in std::iter::once(&self.name).chain(others) {
             models.find(name)?;
@@ -131,6 +143,15 @@ impl Chosen {
 /// The model of runs that ask for none.
 pub(crate) async fn default_model(settings: &Settings) -> Result<String, Problem> {
     Ok(default_models(settings).await?.0)
+}
+
+/// The model of tasks that reach a server without one; empty if nothing is found, and then such tasks
+/// are told so.
+pub(crate) async fn servers_model(settings: &Settings) -> String {
+    match default_models(settings).await {
+        Ok((name, _)) => name,
+        Err(_) => String::new(),
+    }
 }
 
 /// The configured model; else that of a vendor whose key is set, with its small one; else that of a

@@ -11,16 +11,14 @@ use futures::stream::FuturesUnordered;
 use serde_json::json;
 use sortie_core::{
     Delivery, ListFilter, Notification, NotificationKind, Reply, RequestFilter, RequestId, RunId,
-    RunRecord, Status, Timestamp,
+    RunRecord, Status, Timestamp, WaitingOn,
 };
-use sortie_runtime::Runtime;
 use sortie_text::t;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use crate::approval::Person;
 use crate::colors::Colors;
+use crate::engine::{Engine, Feed, Heard};
 use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -36,11 +34,16 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// is tried again by the next process.
 const DELIVERY_GRACE: Duration = Duration::from_secs(5);
 
+/// How long a server that has gone is waited for, in case it is only started again.
+const RETURN_GRACE: Duration = Duration::from_secs(5);
+
 /// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// A run, all its descendants, and its delivery.
     Tree(RunId),
+    /// These runs and their descendants. They are somebody else's: Ctrl-C only leaves.
+    Others(BTreeSet<RunId>),
     /// Everything there is.
     Everything,
 }
@@ -56,6 +59,8 @@ pub(crate) enum Stopped {
     Abandoned,
     /// The process has to go.
     Terminated,
+    /// The server that ran it has gone.
+    ServerGone,
 }
 
 /// Whether notifications are also written to stdout.
@@ -72,7 +77,7 @@ pub(crate) enum Stream {
 pub(crate) struct Follow<'a> {
     settings: &'a Settings,
     screen: &'a Screen,
-    runtime: &'a Runtime,
+    engine: &'a Engine,
     progress: Progress,
     goal: Goal,
     stream: Stream,
@@ -80,6 +85,8 @@ pub(crate) struct Follow<'a> {
     asking: Asking,
     /// When only deliveries were left.
     ended_at: Option<Instant>,
+    /// When nobody had the store any more.
+    gone_at: Option<Instant>,
 }
 
 /// What the person at the terminal is being asked.
@@ -113,16 +120,16 @@ impl<'a> Follow<'a> {
     pub(crate) fn new(
         settings: &'a Settings,
         screen: &'a Arc<Screen>,
-        runtime: &'a Runtime,
+        engine: &'a Engine,
         goal: Goal,
         stream: Stream,
         since: Timestamp,
     ) -> Self {
-        let colors = Colors::of(runtime.agents());
+        let colors = Colors::of(engine.agents());
         Self {
             settings,
             screen,
-            runtime,
+            engine,
             progress: Progress::new(settings.lang, Arc::clone(screen), colors, since),
             goal,
             stream,
@@ -132,13 +139,14 @@ impl<'a> Follow<'a> {
                 ..Asking::default()
             },
             ended_at: None,
+            gone_at: None,
         }
     }
 
     /// Follows. `news` was subscribed to before the runs were made.
     pub(crate) async fn until_ended(
         mut self,
-        news: &mut broadcast::Receiver<Notification>,
+        news: &mut Feed,
         signals: &mut Signals,
     ) -> Result<Stopped, Problem> {
         let mut next_look = Instant::now();
@@ -147,9 +155,12 @@ impl<'a> Follow<'a> {
                 if self.look().await? {
                     return self.ended(news).await;
                 }
+                if self.is_gone() {
+                    return Ok(Stopped::ServerGone);
+                }
                 next_look = Instant::now() + LOOK_INTERVAL;
             }
-            self.progress.draw(self.runtime.now());
+            self.progress.draw(self.engine.now());
             let next_draw = Instant::now() + self.pause();
             tokio::select! {
                 biased;
@@ -159,7 +170,7 @@ impl<'a> Follow<'a> {
                     }
                     next_look = Instant::now();
                 }
-                heard = news.recv() => {
+                heard = news.next() => {
                     if self.heard(heard).await? {
                         next_look = Instant::now();
                     }
@@ -183,12 +194,9 @@ impl<'a> Follow<'a> {
         let Some(person) = self.asking.person.clone() else {
             return Ok(());
         };
-        for request in self.runtime.requests(RequestFilter::default()).await? {
-            let concerns = match self.goal {
-                Goal::Tree(root) => request.root_id == root,
-                Goal::Everything => true,
-            };
-            if concerns && self.asking.asked.insert(request.request.id.clone()) {
+        for request in self.engine.requests(RequestFilter::default()).await? {
+            if self.is_goal(request.root_id) && self.asking.asked.insert(request.request.id.clone())
+            {
                 let answer = Arc::clone(&person).answer(request);
                 self.asking.answers.push(Box::pin(answer));
             }
@@ -199,7 +207,7 @@ impl<'a> Follow<'a> {
     async fn answered(&self, answer: Option<(RequestId, Reply)>) -> Result<(), Problem> {
         if let Some((request, reply)) = answer {
             // If somebody was faster, theirs holds.
-            self.runtime.reply(&request, reply).await?;
+            self.engine.reply(&request, reply).await?;
         }
         Ok(())
     }
@@ -207,6 +215,9 @@ impl<'a> Follow<'a> {
     async fn signalled(&mut self, signal: Signal) -> Result<Option<Stopped>, Problem> {
         match signal {
             Signal::Terminate => Ok(Some(Stopped::Terminated)),
+            Signal::Interrupt if matches!(self.goal, Goal::Others(_)) => {
+                Ok(Some(Stopped::Terminated))
+            }
             Signal::Interrupt if self.cancelled => Ok(Some(Stopped::Abandoned)),
             Signal::Interrupt => {
                 self.cancelled = true;
@@ -220,8 +231,9 @@ impl<'a> Follow<'a> {
     /// Cancels what is waited for, durably and with all descendants.
     async fn cancel(&self) -> Result<(), Problem> {
         let reason = t!(self.settings.lang, "cancel-reason-interrupt");
-        let roots = match self.goal {
-            Goal::Tree(root) => vec![root],
+        let roots = match &self.goal {
+            Goal::Tree(root) => vec![*root],
+            Goal::Others(_) => Vec::new(),
             Goal::Everything => {
                 let mut roots: Vec<RunId> =
                     self.active().await?.iter().map(|run| run.root).collect();
@@ -231,23 +243,23 @@ impl<'a> Follow<'a> {
             }
         };
         for root in roots {
-            self.runtime.cancel(root, &reason).await?;
+            self.engine.cancel(self.settings, root, &reason).await?;
         }
         Ok(())
     }
 
     /// `true` if the store should be looked at now.
-    async fn heard(&mut self, heard: Result<Notification, RecvError>) -> Result<bool, Problem> {
+    async fn heard(&mut self, heard: Heard) -> Result<bool, Problem> {
         match heard {
-            Ok(notification) => self.take(&notification).await,
-            Err(RecvError::Lagged(missed)) => {
+            Heard::News(notification) => self.take(&notification).await,
+            Heard::Missed(missed) => {
                 if self.stream == Stream::JsonLines {
                     output::json_line(&json!({"type": "missed", "count": missed}))?;
                 }
                 Ok(true)
             }
             // The runtime is gone; the store still knows.
-            Err(RecvError::Closed) => {
+            Heard::Over => {
                 tokio::time::sleep(LOOK_INTERVAL).await;
                 Ok(true)
             }
@@ -255,14 +267,14 @@ impl<'a> Follow<'a> {
     }
 
     async fn take(&mut self, notification: &Notification) -> Result<bool, Problem> {
-        if !self.concerns(notification) {
+        if !self.is_goal(notification.root_id) {
             return Ok(false);
         }
         if self.stream == Stream::JsonLines {
             output::json_line(notification)?;
         }
         if self.progress.hear(notification) {
-            let record = self.runtime.get(notification.task_id).await?;
+            let record = self.engine.get(notification.task_id).await?;
             self.progress.record(&record);
         }
         if let NotificationKind::Asked { .. } = notification.kind {
@@ -271,25 +283,37 @@ impl<'a> Follow<'a> {
         Ok(may_be_the_last(&notification.kind))
     }
 
-    fn concerns(&self, notification: &Notification) -> bool {
-        match self.goal {
-            Goal::Tree(root) => notification.root_id == root,
+    /// Whether a tree is waited for.
+    fn is_goal(&self, root: RunId) -> bool {
+        match &self.goal {
+            Goal::Tree(goal) => root == *goal,
+            Goal::Others(goals) => goals.contains(&root),
             Goal::Everything => true,
         }
     }
 
+    /// Whether the server has gone for good. One that is started again has the store before long.
+    fn is_gone(&mut self) -> bool {
+        if !self.engine.is_gone() {
+            self.gone_at = None;
+            return false;
+        }
+        let since = *self.gone_at.get_or_insert_with(Instant::now);
+        since.elapsed() >= RETURN_GRACE
+    }
+
     /// Looks at the records: `true` if there is nothing left to wait for.
     async fn look(&mut self) -> Result<bool, Problem> {
-        let records = match self.goal {
-            Goal::Tree(root) => self.tree(root).await?,
-            Goal::Everything => self.active().await?,
+        let records = match &self.goal {
+            Goal::Tree(root) => self.tree(*root).await?,
+            Goal::Others(_) | Goal::Everything => self.active().await?,
         };
         for record in &records {
             self.progress.record(record);
         }
         self.settle_missed(&records).await?;
         self.ask().await?;
-        if records.iter().any(|run| !run.status.is_terminal()) {
+        if records.iter().any(|run| !run.status.is_terminal()) && !self.only_rests(&records) {
             self.ended_at = None;
             return Ok(false);
         }
@@ -299,10 +323,11 @@ impl<'a> Follow<'a> {
 
     /// Whether a result that somebody outside waits for is still on its way.
     async fn owes_delivery(&self, records: &[RunRecord]) -> Result<bool, Problem> {
-        match self.goal {
-            Goal::Tree(root) => Ok(records.iter().any(|run| run.run_id == root && owes(run))),
+        match &self.goal {
+            Goal::Tree(root) => Ok(records.iter().any(|run| run.run_id == *root && owes(run))),
+            Goal::Others(_) => Ok(false),
             Goal::Everything => {
-                let all = self.runtime.list(ListFilter::default()).await?;
+                let all = self.engine.list(ListFilter::default()).await?;
                 Ok(all.iter().any(owes))
             }
         }
@@ -312,7 +337,7 @@ impl<'a> Follow<'a> {
     async fn settle_missed(&mut self, records: &[RunRecord]) -> Result<(), Problem> {
         for run in self.progress.running_runs() {
             if records.iter().all(|record| record.run_id != run) {
-                let record = self.runtime.get(run).await?;
+                let record = self.engine.get(run).await?;
                 self.progress.record(&record);
             }
         }
@@ -320,12 +345,13 @@ impl<'a> Follow<'a> {
     }
 
     /// Says what was still under way to be said.
-    async fn ended(
-        mut self,
-        news: &mut broadcast::Receiver<Notification>,
-    ) -> Result<Stopped, Problem> {
-        while let Ok(notification) = news.try_recv() {
-            self.take(&notification).await?;
+    async fn ended(mut self, news: &mut Feed) -> Result<Stopped, Problem> {
+        while let Some(heard) = news.at_hand() {
+            match heard {
+                Heard::News(notification) => self.take(&notification).await?,
+                Heard::Missed(_) => true,
+                Heard::Over => break,
+            };
         }
         self.screen.clear();
         Ok(if self.cancelled {
@@ -341,23 +367,34 @@ impl<'a> Follow<'a> {
             archived: true,
             ..ListFilter::default()
         };
-        let mut records = self.runtime.list(filter).await?;
+        let mut records = self.engine.list(filter).await?;
         // Oldest first, so that lines come in the order in which runs were started.
         records.reverse();
         Ok(records)
     }
 
     async fn active(&self) -> Result<Vec<RunRecord>, Problem> {
-        let mut records = Vec::new();
-        for status in [Status::Running, Status::Pending] {
-            let filter = ListFilter {
-                status: Some(status),
-                ..ListFilter::default()
-            };
-            records.extend(self.runtime.list(filter).await?);
-        }
+        let filter = ListFilter {
+            statuses: vec![Status::Running, Status::Pending],
+            ..ListFilter::default()
+        };
+        let mut records = self.engine.list(filter).await?;
+        records.retain(|run| self.is_goal(run.root));
         records.sort_by_key(|run| run.run_id);
         Ok(records)
+    }
+
+    /// Whether somebody paused whatever is left, so that nothing goes on by itself. In a server,
+    /// somebody can let it go on meanwhile; here nobody can.
+    fn only_rests(&self, records: &[RunRecord]) -> bool {
+        let waits =
+            |run: &RunRecord| run.paused || run.summary.waiting_on == Some(WaitingOn::Children);
+        let mut left = records.iter().filter(|run| !run.status.is_terminal());
+        self.engine.runtime().is_some()
+            && records
+                .iter()
+                .any(|run| run.paused && !run.status.is_terminal())
+            && left.all(waits)
     }
 }
 
@@ -372,7 +409,8 @@ const fn may_be_the_last(kind: &NotificationKind) -> bool {
         | NotificationKind::Failed { .. }
         | NotificationKind::Timeout { .. }
         | NotificationKind::Cancelled { .. }
-        | NotificationKind::Delivery { .. } => true,
+        | NotificationKind::Delivery { .. }
+        | NotificationKind::Deleted => true,
         NotificationKind::Queued { .. }
         | NotificationKind::Started { .. }
         | NotificationKind::Progress { .. }
@@ -383,6 +421,9 @@ const fn may_be_the_last(kind: &NotificationKind) -> bool {
         | NotificationKind::Asked { .. }
         | NotificationKind::Replied { .. }
         | NotificationKind::BudgetLow { .. }
+        | NotificationKind::Changed { .. }
+        | NotificationKind::Paused
+        | NotificationKind::Resumed
         | NotificationKind::Said { .. } => false,
     }
 }

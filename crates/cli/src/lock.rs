@@ -45,6 +45,22 @@ pub(crate) fn is_free(home: &Path) -> bool {
     !named.is_some_and(|owner| is_alive(&owner)) && matches!(holder(home), Ok(Holder::Nobody))
 }
 
+/// Whether this process holds the store. Like [`is_free`], it touches the lock only if what is written
+/// in it does not tell.
+pub(crate) fn is_held_by(home: &Path, pid: u32) -> io::Result<bool> {
+    let named = File::open(home.join(FILE))
+        .ok()
+        .and_then(|mut file| owner(&mut file));
+    let said = named.filter(is_alive).map(|owner| owner.pid);
+    if said.is_some() {
+        return Ok(said == Some(pid));
+    }
+    Ok(match holder(home)? {
+        Holder::Nobody => false,
+        Holder::Somebody(owner) => owner.is_none_or(|owner| owner.pid == pid),
+    })
+}
+
 #[cfg(unix)]
 fn is_alive(owner: &Owner) -> bool {
     use rustix::io::Errno;

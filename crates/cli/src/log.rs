@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use sortie_config::LogFormat;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -16,12 +17,14 @@ pub(crate) fn start(settings: &Settings, verbose: u8, screen: &Arc<Screen>) {
         1 => "info,sortie=debug",
         _ => "debug,sortie=trace",
     });
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(EnvFilter::new(asked))
         .with_ansi(false)
-        .with_target(false)
-        .with_writer(ToScreen(Arc::clone(screen)))
-        .init();
+        .with_writer(ToScreen(Arc::clone(screen)));
+    match settings.log_format {
+        LogFormat::Text => log.with_target(false).init(),
+        LogFormat::Json => log.json().flatten_event(true).init(),
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -5,9 +5,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sortie_client::ClientError;
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::{Lang, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
 use sortie_runtime::{Divergence, RuntimeError};
+use sortie_server::keys::KeyError;
 use sortie_text::{cut_columns, one_line, strip_sequences, t};
 
 use crate::exit::Exit;
@@ -80,6 +82,26 @@ pub(crate) enum Problem {
         /// What is wrong.
         problem: String,
     },
+    /// The server did not do it.
+    Server(ClientError),
+    /// The token of this machine's administrator cannot be read.
+    Token {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The server cannot listen there.
+    Listen {
+        /// Where.
+        address: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file of keys cannot be used.
+    Keys(KeyError),
+    /// The server came to an end that nobody asked for.
+    Serve(Box<dyn Error + Send + Sync>),
     /// A journal is gone.
     NothingToReplay(RunId),
     /// A journal came out differently.
@@ -92,6 +114,12 @@ pub(crate) enum Problem {
 impl From<Box<Divergence>> for Problem {
     fn from(divergence: Box<Divergence>) -> Self {
         Self::Replay(divergence)
+    }
+}
+
+impl From<ClientError> for Problem {
+    fn from(error: ClientError) -> Self {
+        Self::Server(error)
     }
 }
 
@@ -154,6 +182,8 @@ impl Problem {
                 | StoreError::Locked { .. }
                 | StoreError::Failed { .. } => Exit::Store,
             },
+            Self::Server(error) => server_exit(error),
+            Self::Token { .. } | Self::Keys(_) => Exit::Store,
             Self::NoAgent { .. } | Self::Nothing(_) => Exit::NotFound,
             Self::Refused(_) => Exit::Refused,
             Self::Model(_)
@@ -169,14 +199,16 @@ impl Problem {
             | Self::ConfigEdit(_)
             | Self::Trust(_)
             | Self::NoModel
+            | Self::Listen { .. }
             | Self::Schema { .. } => Exit::Usage,
             Self::NothingToReplay(_) => Exit::NotFound,
             Self::Replay(_) | Self::Unanswered(_) | Self::NoAnswer { .. } => Exit::Failed,
             #[cfg(feature = "crash-points")]
             Self::CrashPlan(_) => Exit::Usage,
-            Self::Runtime(RuntimeError::Toolbox(_)) | Self::Output(_) | Self::Process(_) => {
-                Exit::Failed
-            }
+            Self::Runtime(RuntimeError::Toolbox(_))
+            | Self::Output(_)
+            | Self::Process(_)
+            | Self::Serve(_) => Exit::Failed,
         }
     }
 
@@ -269,6 +301,27 @@ impl Problem {
                 path = path.display().to_string(),
                 problem = problem
             )),
+            Self::Server(error) => server_words(lang, error),
+            Self::Token { path, source } => Words {
+                message: t!(lang, "error-token", path = path.display().to_string()),
+                causes: chain(source),
+                hint: Some(t!(lang, "hint-token")),
+            },
+            Self::Listen { address, source } => Words {
+                message: t!(lang, "error-listen", address = address),
+                causes: chain(source),
+                hint: Some(t!(lang, "hint-listen")),
+            },
+            Self::Keys(error) => Words {
+                message: error.to_string(),
+                causes: error.source().map(chain).unwrap_or_default(),
+                hint: None,
+            },
+            Self::Serve(error) => Words {
+                message: t!(lang, "error-serve"),
+                causes: chain(&**error),
+                hint: None,
+            },
             Self::NothingToReplay(run) => {
                 plain(t!(lang, "error-nothing-to-replay", id = run.to_string()))
             }
@@ -283,6 +336,41 @@ impl Problem {
             #[cfg(feature = "crash-points")]
             Self::CrashPlan(sentence) => plain(sentence.clone()),
         }
+    }
+}
+
+/// What a refusal of the server means for whoever called.
+fn server_exit(error: &ClientError) -> Exit {
+    match error.slug() {
+        Some("not-found") => Exit::NotFound,
+        Some("bad-request" | "ambiguous-id" | "too-large" | "unsupported-media-type") => {
+            Exit::Usage
+        }
+        Some("unauthorized" | "unavailable" | "timeout" | "too-many-requests" | "misdirected") => {
+            Exit::Store
+        }
+        Some("internal") => Exit::Failed,
+        Some(_) => Exit::Refused,
+        None => Exit::Store,
+    }
+}
+
+fn server_words(lang: Lang, error: &ClientError) -> Words {
+    match error {
+        ClientError::Refused(problem) => Words {
+            message: problem.detail.clone(),
+            causes: Vec::new(),
+            hint: (problem.slug() == "unauthorized").then(|| t!(lang, "hint-token")),
+        },
+        ClientError::Unreachable { .. }
+        | ClientError::Slow { .. }
+        | ClientError::Strange { .. }
+        | ClientError::BadToken
+        | ClientError::NoMeans(_) => Words {
+            message: t!(lang, "error-server", problem = error.to_string()),
+            causes: error.source().map(chain).unwrap_or_default(),
+            hint: Some(t!(lang, "hint-server")),
+        },
     }
 }
 

@@ -90,12 +90,9 @@ impl Progress {
     /// Takes a hint. `true` if the record should be looked at: a run has ended.
     pub(crate) fn hear(&mut self, notification: &Notification) -> bool {
         let run = notification.task_id;
+        let is_child = notification.parent_id.is_some();
         match &notification.kind {
-            NotificationKind::Started {
-                agent,
-                label,
-                parent_id: Some(_),
-            } => {
+            NotificationKind::Started { agent, label } if is_child => {
                 let line = Line {
                     agent: agent.clone(),
                     label: one_line(label),
@@ -112,9 +109,7 @@ impl Progress {
                 false
             }
             // A root is known by its record: only that says which queue it is in.
-            NotificationKind::Started {
-                parent_id: None, ..
-            } => true,
+            NotificationKind::Started { .. } => true,
             NotificationKind::Progress { tool_calls, .. } => {
                 self.count(run, *tool_calls);
                 false
@@ -166,20 +161,18 @@ impl Progress {
                 false
             }
             NotificationKind::Asked { .. } | NotificationKind::Replied { .. } => false,
-            NotificationKind::Queued {
-                label,
-                parent_id: Some(_),
-                ..
-            } => {
+            NotificationKind::Queued { label, .. } if is_child => {
                 // Heard late, it is no longer true.
                 if !self.runs.contains_key(&run) {
                     self.queued.insert(run, one_line(label));
                 }
                 false
             }
-            NotificationKind::Queued {
-                parent_id: None, ..
-            } => false,
+            NotificationKind::Queued { .. }
+            | NotificationKind::Changed { .. }
+            | NotificationKind::Paused
+            | NotificationKind::Resumed
+            | NotificationKind::Deleted => false,
             NotificationKind::Completed { .. }
             | NotificationKind::Failed { .. }
             | NotificationKind::Timeout { .. }

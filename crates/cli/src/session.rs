@@ -1,14 +1,14 @@
-//! A runtime of this process, from its start until nothing is waited for any more.
+//! An engine and what the process hears, until nothing is waited for any more.
 
 use std::sync::Arc;
 
-use sortie_core::{ListFilter, Notification, RunId, RunRecord, TaskJson, Timestamp};
-use sortie_mcp::Pool;
+use sortie_core::{ListFilter, RunId, RunRecord, Timestamp};
 use sortie_models::Directory;
-use sortie_runtime::{NewRun, Runtime};
+use sortie_protocol::Task;
+use sortie_runtime::NewRun;
 use sortie_text::t;
-use tokio::sync::broadcast;
 
+use crate::engine::{Engine, Feed, Place};
 use crate::exit::Exit;
 use crate::follow::{Follow, Goal, Stopped, Stream};
 use crate::output;
@@ -17,7 +17,7 @@ use crate::report;
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::wiring::{self, Started, Wishes};
+use crate::wiring::Wishes;
 
 /// What stdout gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,50 +48,61 @@ impl Format {
     }
 }
 
-/// A running runtime and what the process hears.
+/// An engine and what the process hears.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     settings: &'a Settings,
     screen: &'a Arc<Screen>,
-    runtime: Runtime,
-    /// They live as long as the runtime.
-    _servers: Option<Pool>,
-    news: broadcast::Receiver<Notification>,
+    engine: Engine,
+    news: Feed,
     signals: Signals,
     started_at: Timestamp,
 }
 
 impl<'a> Session<'a> {
-    /// Starts the runtime; recovers what an earlier process left behind.
+    /// Starts the runtime and recovers what an earlier process left behind, or goes to the server.
     pub(crate) async fn start(
         settings: &'a Settings,
         screen: &'a Arc<Screen>,
+        place: Place,
         models: Arc<Directory>,
         wishes: Wishes,
     ) -> Result<Self, Problem> {
         let signals = Signals::listen().map_err(Problem::Process)?;
-        let Started { runtime, servers } = wiring::start(settings, models, wishes).await?;
-        let recovered = runtime.recovered().given_up.ended.len();
-        tracing::debug!(recovered, "the runtime has started");
+        let engine = Engine::start(settings, place, models, wishes).await?;
+        if let Some(runtime) = engine.runtime() {
+            let recovered = runtime.recovered().given_up.ended.len();
+            tracing::debug!(recovered, "the runtime has started");
+        }
+        let news = match engine.listen().await {
+            Ok(news) => news,
+            Err(problem) => {
+                engine.shut_down().await;
+                return Err(problem);
+            }
+        };
         Ok(Self {
-            news: runtime.subscribe(),
-            started_at: runtime.now(),
+            started_at: engine.now(),
             settings,
             screen,
-            _servers: servers,
-            runtime,
+            engine,
+            news,
             signals,
         })
     }
 
-    /// The runtime.
-    pub(crate) const fn runtime(&self) -> &Runtime {
-        &self.runtime
+    /// What does the work.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
     }
 
     /// Says that runs of an earlier process go on beside the one that was asked for.
     pub(crate) fn mention_leftovers(&self) {
-        let found = self.runtime.recovered();
+        // What a server runs is not the concern of its clients.
+        let Some(runtime) = self.engine.runtime() else {
+            return;
+        };
+        let found = runtime.recovered();
         let count = found.resumed.len() as u64 + found.queued;
         if count > 0 {
             let words = t!(self.settings.lang, "leftovers", count = count);
@@ -102,7 +113,7 @@ impl<'a> Session<'a> {
     /// Makes a run, waits for it and says how it went.
     pub(crate) async fn run(self, new: NewRun, format: Format) -> Result<Exit, Problem> {
         self.mention_leftovers();
-        match self.runtime.create(new).await {
+        match self.engine.create(new).await {
             Ok(run) => self.finish(run, format).await,
             Err(error) => Err(self.failed(error).await),
         }
@@ -110,7 +121,7 @@ impl<'a> Session<'a> {
 
     /// Gives the store back after something went wrong.
     pub(crate) async fn failed(self, problem: impl Into<Problem>) -> Problem {
-        self.runtime.shut_down().await;
+        self.engine.shut_down().await;
         problem.into()
     }
 
@@ -119,22 +130,24 @@ impl<'a> Session<'a> {
         let followed = self.follow(Goal::Tree(run), format.stream()).await;
         let said = match followed {
             Ok(Stopped::Ended | Stopped::Cancelled) => self.say(run, format).await,
-            Ok(Stopped::Terminated) => return Ok(self.terminated().await),
+            Ok(Stopped::Terminated) => return Ok(self.terminated(Some(run)).await),
             Ok(Stopped::Abandoned) => return Ok(self.abandoned()),
+            Ok(Stopped::ServerGone) => return Ok(self.server_gone()),
             Err(problem) => Err(problem),
         };
-        self.runtime.shut_down().await;
+        self.engine.shut_down().await;
         said
     }
 
-    /// Waits for everything; gives back how waiting ended, and the runtime if it still runs.
-    pub(crate) async fn finish_everything(mut self) -> Result<Everything<'a>, Problem> {
-        match self.follow(Goal::Everything, Stream::Off).await {
+    /// Waits for everything; gives back how waiting ended, and the engine if it still runs.
+    pub(crate) async fn finish_all(mut self, goal: Goal) -> Result<Everything<'a>, Problem> {
+        match self.follow(goal, Stream::Off).await {
             Ok(Stopped::Ended | Stopped::Cancelled) => Ok(Everything::Ended(Box::new(self))),
-            Ok(Stopped::Terminated) => Ok(Everything::Left(self.terminated().await)),
+            Ok(Stopped::Terminated) => Ok(Everything::Left(self.terminated(None).await)),
             Ok(Stopped::Abandoned) => Ok(Everything::Left(self.abandoned())),
+            Ok(Stopped::ServerGone) => Ok(Everything::Left(self.server_gone())),
             Err(problem) => {
-                self.runtime.shut_down().await;
+                self.engine.shut_down().await;
                 Err(problem)
             }
         }
@@ -142,14 +155,14 @@ impl<'a> Session<'a> {
 
     /// Gives the store back.
     pub(crate) async fn shut_down(self) {
-        self.runtime.shut_down().await;
+        self.engine.shut_down().await;
     }
 
     async fn follow(&mut self, goal: Goal, stream: Stream) -> Result<Stopped, Problem> {
         Follow::new(
             self.settings,
             self.screen,
-            &self.runtime,
+            &self.engine,
             goal,
             stream,
             self.started_at,
@@ -159,10 +172,10 @@ impl<'a> Session<'a> {
     }
 
     async fn say(&self, run: RunId, format: Format) -> Result<Exit, Problem> {
-        let record = self.runtime.get(run).await?;
+        let record = self.engine.get(run).await?;
         match format {
-            Format::Json => output::json(&TaskJson::from(&record))?,
-            Format::StreamJson => output::json_line(&TaskJson::from(&record))?,
+            Format::Json => output::json(&Task::from(&record))?,
+            Format::StreamJson => output::json_line(&Task::from(&record))?,
             Format::Text => {
                 let all = self.all_records().await?;
                 report::ended(self.settings, &record, &all)?;
@@ -177,22 +190,40 @@ impl<'a> Session<'a> {
             archived: true,
             ..ListFilter::default()
         };
-        Ok(self.runtime.list(filter).await?)
+        self.engine.list(filter).await
     }
 
-    /// Everything goes back to the queue.
-    async fn terminated(self) -> Exit {
+    /// Everything goes back to the queue; in a server, it goes on.
+    async fn terminated(self, run: Option<RunId>) -> Exit {
         self.screen.clear();
-        self.runtime.shut_down().await;
-        output::note(&t!(self.settings.lang, "terminated"));
+        let lang = self.settings.lang;
+        let words = match (&self.engine, run) {
+            (Engine::Own(_), _) => t!(lang, "terminated"),
+            (Engine::Server(_), Some(run)) => t!(lang, "left-in-server", id = run.to_string()),
+            (Engine::Server(_), None) => t!(lang, "left-all-in-server"),
+        };
+        self.engine.shut_down().await;
+        output::note(&words);
         Exit::Terminated
     }
 
-    /// Dropping the runtime is like a crash, and the next start recovers from it.
+    /// Dropping the runtime is like a crash, and the next start recovers from it. A server goes on
+    /// to cancel what it was told to.
     fn abandoned(self) -> Exit {
         self.screen.clear();
-        output::note(&t!(self.settings.lang, "abandoned"));
+        let lang = self.settings.lang;
+        output::note(&match &self.engine {
+            Engine::Own(_) => t!(lang, "abandoned"),
+            Engine::Server(_) => t!(lang, "abandoned-in-server"),
+        });
         Exit::Cancelled
+    }
+
+    /// The server has put what it ran back into the queue, or its store knows where it was.
+    fn server_gone(self) -> Exit {
+        self.screen.clear();
+        output::note(&t!(self.settings.lang, "server-gone"));
+        Exit::Terminated
     }
 }
 

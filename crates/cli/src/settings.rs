@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sortie_config::Language;
+use sortie_config::{Language, LogFormat};
 use sortie_core::Lang;
 use sortie_text::{REDACTED, Redactor, cut_columns, lang_from, one_line, strip_sequences, t};
 
@@ -143,6 +143,10 @@ pub(crate) struct Settings {
     pub(crate) command: String,
     /// What to log.
     pub(crate) log: Option<String>,
+    /// How to write it.
+    pub(crate) log_format: LogFormat,
+    /// Whether keys of the configuration were set for this command alone.
+    pub(crate) assigned: bool,
     /// Which streams are a terminal.
     pub(crate) terminal: Terminal,
     /// Where a test wants the process to die.
@@ -215,6 +219,9 @@ impl Settings {
             Language::Zh => Lang::Zh,
         });
         let lang = global.lang.or(configured).unwrap_or(spoken);
+        let log_format = global
+            .log_format
+            .map_or(configuration.config().log.format, LogFormat::from);
         let terminal = Terminal::of_process();
         let colors = !global.no_color && environment.get("NO_COLOR").is_none();
         console::set_colors_enabled(colors && terminal.output);
@@ -239,6 +246,8 @@ impl Settings {
                 .map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
             command: command_line(std::env::args_os()),
             log: environment.text("SORTIE_LOG").map(str::to_owned),
+            log_format,
+            assigned: !global.config.is_empty(),
             #[cfg(feature = "crash-points")]
             crash_at: environment.text("SORTIE_CRASH_AT").map(str::to_owned),
             #[cfg(feature = "crash-points")]
@@ -289,6 +298,11 @@ impl Settings {
             output::note(&strip_sequences(&words));
         }
         Ok(())
+    }
+
+    /// The flag that configures this process alone, if it was given.
+    pub(crate) const fn own_configuration(&self) -> Option<&'static str> {
+        if self.assigned { Some("-c") } else { None }
     }
 
     /// The folder that a run works in.

@@ -4,18 +4,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{Clock, ModelDirectory, StoreResult};
+use sortie_core::{Clock, ModelDirectory, Store, StoreResult};
 use sortie_mcp::Pool;
 use sortie_models::Directory;
-use sortie_runtime::{Agents, FileSink, Parts, ProcessClock, Runtime};
+use sortie_runtime::{FileSink, Parts, ProcessClock, Runtime};
 use sortie_store::{Owner, ReadStore, SqliteStore};
-use sortie_text::Redactor;
+use sortie_telemetry::Telemetry;
+use sortie_text::{Redactor, t};
 
-use crate::problem::Problem;
+use crate::equipment::Equipment;
+use crate::output;
+use crate::problem::{self, Problem};
 use crate::provider;
 use crate::settings::Settings;
-use crate::workplace::{self, GitWorktrees, SkillFolders};
-use crate::workshop;
+use crate::telemetry;
+use crate::workplace::{GitWorktrees, SkillFolders};
+
+/// How long traces of the last runs may take to be sent.
+const TELEMETRY_LIMIT: Duration = Duration::from_secs(3);
 
 /// What a command sets about the runtime.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +34,8 @@ pub(crate) struct Wishes {
     pub(crate) max_depth: Option<u32>,
     /// Whether runs are only written and stopped, and none is executed.
     pub(crate) only_admits: bool,
+    /// Whether persons reply from elsewhere, so that whatever is asked waits for them.
+    pub(crate) serves: bool,
 }
 
 /// The models, found by name.
@@ -37,11 +45,6 @@ pub(crate) fn models(
     record: Option<PathBuf>,
 ) -> Arc<Directory> {
     Arc::new(Directory::new(provider::directory(settings, pace, record)))
-}
-
-/// The agents, in the language of the settings.
-pub(crate) fn agents(settings: &Settings) -> Agents {
-    Agents::built_in(settings.lang)
 }
 
 /// The store, for this process alone.
@@ -59,11 +62,37 @@ pub(crate) fn read_store(settings: &Settings) -> StoreResult<ReadStore> {
     SqliteStore::open_read_only(&settings.home)
 }
 
-/// A runtime, and the servers that must live as long as it.
+/// A runtime, and what must live as long as it.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) runtime: Runtime,
-    pub(crate) servers: Option<Pool>,
+    pub(crate) company: Company,
+}
+
+/// What lives as long as a runtime.
+#[derive(Debug)]
+pub(crate) struct Company {
+    /// The servers of its tools.
+    _servers: Option<Pool>,
+    /// Tells others what its runs did.
+    telemetry: Option<Telemetry>,
+}
+
+impl Company {
+    /// Says what is still to be said. The runtime has stopped.
+    pub(crate) async fn leave(self) {
+        if let Some(telemetry) = self.telemetry {
+            telemetry.stop(TELEMETRY_LIMIT).await;
+        }
+    }
+}
+
+impl Started {
+    /// Puts runs under way back into the queue, and gives the store back.
+    pub(crate) async fn shut_down(self) {
+        self.runtime.shut_down().await;
+        self.company.leave().await;
+    }
 }
 
 /// Starts the runtime on the store of this home.
@@ -76,29 +105,66 @@ pub(crate) async fn start(
     arm(settings)?;
     let clock = ProcessClock::start();
     let store = open_store(settings, &clock)?;
-    let mut tools = workshop::tools(settings)?;
-    let mut agents = agents(settings);
-    let mut runtime = runtime_settings(settings, wishes);
-    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
-    let files = workplace::agent_files(settings, &agents, &names);
-    workplace::add_agents(&files, &mut agents, &mut runtime);
-    let servers = workshop::mcp_servers(settings, &files).await?;
-    tools.extend(servers.iter().flat_map(Pool::tools));
+    start_on(settings, store, clock, models, wishes).await
+}
+
+/// Starts the runtime on a store that this process has opened.
+pub(crate) async fn start_on(
+    settings: &Settings,
+    store: SqliteStore,
+    clock: ProcessClock,
+    models: Arc<Directory>,
+    wishes: Wishes,
+) -> Result<Started, Problem> {
+    // Nothing will call the tools of servers where nothing is executed.
+    let only_admits = wishes.only_admits;
+    let mut equipment = Equipment::of(settings, wishes)?;
+    let servers = if only_admits {
+        None
+    } else {
+        equipment.add_servers(settings).await?
+    };
+    let store = Arc::new(store);
     let parts = Parts {
-        store: Arc::new(store),
+        store: Arc::clone(&store) as Arc<dyn Store>,
         models: models as Arc<dyn ModelDirectory>,
-        tools,
-        agents,
+        tools: equipment.tools,
+        agents: equipment.agents,
         clock: Arc::new(clock),
         sinks: vec![Arc::new(FileSink)],
         worktrees: Arc::new(GitWorktrees::of(settings)),
         skills: Arc::new(SkillFolders::of(settings)),
         redactor: redactor(settings),
     };
+    let runtime = Runtime::start(parts, equipment.runtime).await?;
+    let telemetry = match only_admits {
+        true => None,
+        false => start_telemetry(settings, &runtime, store),
+    };
     Ok(Started {
-        runtime: Runtime::start(parts, runtime).await?,
-        servers,
+        runtime,
+        company: Company {
+            _servers: servers,
+            telemetry,
+        },
     })
+}
+
+/// Traces that cannot be sent stop nobody, but are told.
+fn start_telemetry(
+    settings: &Settings,
+    runtime: &Runtime,
+    store: Arc<SqliteStore>,
+) -> Option<Telemetry> {
+    let config = telemetry::config(settings)?;
+    match Telemetry::start(&config, runtime.subscribe(), store) {
+        Ok(telemetry) => Some(telemetry),
+        Err(error) => {
+            let problem = problem::chain(&error).join(": ");
+            output::note(&t!(settings.lang, "telemetry-off", problem = problem));
+            None
+        }
+    }
 }
 
 /// Whether a variable of this name holds something that must not be repeated.
@@ -121,12 +187,15 @@ fn redactor(settings: &Settings) -> Redactor {
         env.map(|(_, value)| value).chain(server.headers.values())
     });
     let queries = config.providers.values().flat_map(|it| it.query.values());
+    let traces = telemetry::config(settings).into_iter();
+    let traces = traces.flat_map(|config| config.headers.into_iter().map(|(_, value)| value));
     let mut values: Vec<String> = configured
         .chain(&config.web.search.api_key)
         .chain(servers)
         .chain(queries)
         .map(|secret| secret.expose().to_owned())
         .collect();
+    values.extend(traces);
     let variables = settings.provider_variables.iter();
     values.extend(
         variables
@@ -146,6 +215,7 @@ pub(crate) fn runtime_settings(settings: &Settings, wishes: Wishes) -> sortie_ru
     if let Some(max) = wishes.max_depth {
         runtime.caps.max_depth = max;
     }
+    runtime.approvals.wait |= wishes.serves;
     if wishes.only_admits {
         runtime.lanes.main = 0;
         runtime = runtime.with_max_concurrent(0);

@@ -177,7 +177,7 @@ hint-sink = Write it as file:PATH.
 error-output = The output could not be written.
 error-process = The operating system did not give the process what it needs.
 error-locked = The store is in use by { $owner }.
-hint-locked = Wait until it is done, or stop it there with Ctrl-C. `sortie tasks list`, `show` and `watch` work meanwhile; another --home has its own store.
+hint-locked = Wait until it is done, or stop it there with Ctrl-C. `sortie tasks list`, `show` and `watch` work meanwhile; another --home has its own store. With `sortie serve`, several commands can work at once.
 error-damaged = The journal of task { $id } is damaged at entry { $seq }: { $what }
 hint-damaged = `sortie doctor` checks the whole store. Keep a copy of it before you change anything.
 error-wrong-state = Task { $id } is { $status }: { $what }
@@ -463,3 +463,80 @@ doctor-bwrap-none = not found, or it does not work here
 doctor-cgroups = control groups
 doctor-cgroups-on = limits hold for all processes of a command together
 doctor-cgroups-off = none can be made; limits hold for each process
+
+## A server, and its clients
+
+server-name = the server at { $address }
+server-still-starting = A server is starting (pid { $pid }) and does not answer yet. Try again in a moment; `sortie status` tells when it is there.
+server-refuses-flag = { $flag } is for a process that has the store to itself, and the server at { $address } has it. Leave it out and set it in the configuration of the server, or end the server first with `sortie stop`.
+server-gone = The server has stopped. What it ran is kept: it goes on when `sortie serve` or `sortie resume` is started.
+left-in-server = Left. The task goes on in the server: `sortie tasks show { $id }` tells how it is.
+left-all-in-server = Left. What was waited for goes on in the server: `sortie tasks watch` shows it.
+abandoned-in-server = Left at once. The server goes on to cancel the task.
+spawn-in-server = Subagent [{ $label }] is queued (ID: { $id }). The server runs it.
+resume-waits =
+    { $count ->
+        [one] The server runs what was left unfinished; waiting for { $count } task.
+       *[other] The server runs what was left unfinished; waiting for { $count } tasks.
+    }
+pause-done = Task { $id } rests after its present step. `sortie tasks resume { $id }` lets it go on.
+unpause-done = Task { $id } may go on.
+retry-done = Task [{ $label }] is queued again (ID: { $id }).
+steer-done = Task { $id } reads it before its next step.
+telemetry-off = No traces are sent: { $problem }
+serve-listening = Serving { $home } at { $address }. Ctrl-C stops.
+serve-link = Open in a browser, once, within 5 minutes: { $url }
+serve-open = `sortie open` gives a link for a browser.
+serve-not-loopback = This address can be reached from other machines: put TLS in front of it, and name its hosts with --host or server.hosts. Every request needs a key.
+serve-resumed =
+    { $count ->
+        [one] { $count } task that an earlier process left unfinished goes on.
+       *[other] { $count } tasks that an earlier process left unfinished go on.
+    }
+serve-stopping = Stopping: runs go back to the queue. Press Ctrl-C again to leave at once.
+serve-stopped = Stopped. What was running is back in the queue: `sortie serve` or `sortie resume` goes on with it.
+serve-no-page = This binary was built without the web page; the API works.
+serve-no-model = No model is configured and none was found: tasks have to name one.
+serve-bad-listen = { $text } is no address to listen on; write one like 127.0.0.1:7878 or [::1]:7878.
+serve-bad-tenant = server.tenants.{ $name }: { $problem }
+serve-already = A server is already there at { $address } (pid { $pid }).
+serve-already-starting = A server is already starting (pid { $pid }).
+open-browser-failed = No browser could be started ({ $problem }); open the link yourself.
+no-server = No server has this store. `sortie serve` starts one.
+status-running = A server is there at { $address } since { $since } (pid { $pid }, version { $version }).
+status-tasks = { $running } running, { $pending } waiting, { $requests } for a person to decide.
+status-silent = A server should be at { $address } (pid { $pid }), but does not answer: { $problem }
+status-starting = A server is starting (pid { $pid }).
+status-none = No server has this store.
+stop-asked = The server (pid { $pid }) was asked to stop.
+stop-done = The server (pid { $pid }) has stopped.
+stop-slow = The server (pid { $pid }) was asked to stop and is still there after { $seconds } s.
+keys-none = There are no keys. The first `sortie serve` makes one.
+keys-created = Key { $id } ({ $name }, { $role }) was made. Its token is shown once, here:
+keys-rotated = Key { $id } ({ $name }) has a new token, which is shown once, here:
+keys-revoked = Key { $id } ({ $name }) no longer opens anything.
+keys-bad-time = { $text } is no length of time; write one like 90s, 30m, 12h or 30d.
+column-name = Name
+column-role = Role
+column-tenant = Tenant
+column-ends = Expires
+error-token = The token in { $path } cannot be read.
+hint-token = `sortie serve` writes it at its start; whoever runs the server must be you. `sortie keys list` shows which keys there are.
+error-server = { $problem }.
+hint-server = `sortie status` tells how the server is. If it hangs, end its process; nothing is lost.
+error-listen = The server cannot listen on { $address }.
+hint-listen = If another program has the port, choose another one with --listen 127.0.0.1:PORT or server.listen; port 0 is any free one.
+error-serve = The server came to an end.
+doctor-server = server
+doctor-server-none = none; commands work by themselves
+doctor-server-running = at { $address }, pid { $pid }
+doctor-server-starting = starting, pid { $pid }
+doctor-server-stale = { $path } was left behind by a server that died (pid { $pid })
+doctor-server-stale-todo = Nothing: the next `sortie serve` writes it anew.
+doctor-server-modes = readable by others: { $files }
+doctor-server-modes-todo = Take the rights of others away: chmod 600 on these files. If somebody may have read a token, `sortie keys rotate` makes it worthless.
+doctor-port = port
+doctor-port-free = { $address } is free
+doctor-port-own = { $address } is the server's
+doctor-port-taken = { $address } cannot be listened on: { $problem }
+doctor-port-todo = Choose another one with server.listen or `sortie serve --listen`.

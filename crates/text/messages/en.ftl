@@ -248,3 +248,11 @@ answer-escalated = A person is asked now; '{ $label }' goes on when they have an
 answer-too-late = '{ $label }' already had an answer, or no longer waits.
 fail-unreadable-policy = Agent '{ $agent }' was not started: the policy cannot be read, so it denies everything. { $why }
 call-too-many = Not run: an answer may have at most { $max } calls, and this one had { $count }. Make fewer at once.
+
+## The page that lets a browser in
+
+login-form = Paste a token to come in. The command `sortie open` prints a link that needs none.
+login-needed = Nobody is logged in here. Run `sortie open` on the machine of the server and follow its link, or paste a token.
+login-refused = That did not work: the link was used before or is too old, or the token does not hold. Run `sortie open` for a new link.
+login-token = Token
+login-button = Come in

@@ -191,3 +191,11 @@ answer-escalated = 现在改为询问用户；用户回答后 '{ $label }' 会�
 answer-too-late = '{ $label }' 已经得到回答，或不再等待。
 fail-unreadable-policy = 未启动 Agent '{ $agent }'：策略无法读取，因此全部拒绝。{ $why }
 call-too-many = 未执行：一次回答最多 { $max } 个调用，这次有 { $count } 个。请一次少调用一些。
+
+## The page that lets a browser in
+
+login-form = 粘贴令牌即可登录。运行 `sortie open` 会打印一个无需令牌的链接。
+login-needed = 尚未登录。请在服务器所在的机器上运行 `sortie open` 并打开它给出的链接，或粘贴令牌。
+login-refused = 登录失败：链接已被使用或已过期，或者令牌无效。请运行 `sortie open` 获取新链接。
+login-token = 令牌
+login-button = 登录

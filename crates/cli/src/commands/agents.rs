@@ -7,13 +7,14 @@ use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice};
 use sortie_definitions::{AgentFiles, LoadedAgent};
 use sortie_text::{cut_columns, one_line, strip_sequences, t};
 
-use super::equipment::Equipment;
 use super::skills::problem_json;
+use crate::equipment::Equipment;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
+use crate::wiring::Wishes;
 
 /// How much of a description the list shows where there is no terminal to ask.
 const PLAIN_COLUMNS: usize = 100;
@@ -47,7 +48,7 @@ pub(crate) enum AgentsCommand {
 
 impl AgentsCommand {
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let Equipment { agents, files, .. } = Equipment::of(settings)?;
+        let Equipment { agents, files, .. } = Equipment::of(settings, Wishes::default())?;
         match self {
             Self::List { json } => {
                 let all: Vec<Listed<'_>> = std::iter::once(agents.main())

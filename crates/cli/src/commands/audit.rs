@@ -81,7 +81,13 @@ impl Audit {
                 0 => PAGE_LINES,
                 limit => PAGE_LINES.min(limit - printed),
             };
-            let lines = store.audit(AuditFilter { run, after, limit }).await?;
+            let filter = AuditFilter {
+                run,
+                after,
+                limit,
+                ..AuditFilter::default()
+            };
+            let lines = store.audit(filter).await?;
             for line in &lines {
                 self.say(line, &prefixes)?;
                 after = line.seq;

@@ -9,6 +9,7 @@ use sortie_models::OFFLINE_MODEL;
 use sortie_runtime::NewRun;
 use sortie_text::t;
 
+use crate::engine::Place;
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::screen::Screen;
@@ -43,6 +44,8 @@ impl Demo {
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
         let workspace = settings.workspace(self.workspace.as_deref())?;
+        let place = Place::find(settings).await?;
+        place.refuse(settings, self.pace.is_some().then_some("--pace"))?;
         let pace = match self.pace {
             Some(ms) => Duration::from_millis(ms),
             None if settings.terminal.progress => WATCHED_PACE,
@@ -60,7 +63,7 @@ impl Demo {
             lang: settings.lang,
             ..NewRun::new(t!(settings.lang, "demo-prompt"), workspace, OFFLINE_MODEL)
         };
-        let session = Session::start(settings, screen, models, Wishes::default()).await?;
+        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
         session.run(new, Format::of(self.json, false)).await
     }
 }

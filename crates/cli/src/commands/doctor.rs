@@ -2,6 +2,7 @@
 
 mod authority;
 mod sandbox;
+mod server;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use console::Style;
 use serde::Serialize;
 use serde_json::json;
 use sortie_core::{Delivery, ListFilter, ModelDirectory};
+use sortie_protocol::DoctorLine;
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
 
@@ -54,7 +56,7 @@ enum State {
 
 /// One thing that was checked.
 #[derive(Clone, Debug, Serialize)]
-struct Check {
+pub(super) struct Check {
     name: &'static str,
     state: State,
     /// What was found.
@@ -64,6 +66,19 @@ struct Check {
 }
 
 impl Check {
+    /// The same for those who ask the server: a warning is no failure.
+    pub(super) fn told(&self) -> DoctorLine {
+        let detail = match &self.todo {
+            Some(todo) => format!("{} ({todo})", self.found),
+            None => self.found.clone(),
+        };
+        DoctorLine {
+            name: self.name.to_owned(),
+            ok: self.state != State::Fail,
+            detail: one_line(&detail),
+        }
+    }
+
     const fn ok(name: &'static str, found: String) -> Self {
         Self {
             name,
@@ -94,18 +109,7 @@ impl Check {
 
 impl Doctor {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let mut checks = vec![home(settings), disk(settings)];
-        checks.extend(store(settings).await);
-        checks.extend([
-            lock(settings),
-            configuration(settings),
-            keys(settings),
-            model(settings).await,
-            authority::servers(settings),
-            git(settings),
-            language(settings),
-        ]);
-        checks.extend(sandbox::checks(settings));
+        let checks = checks(settings).await;
         let failed = checks.iter().any(|check| check.state == State::Fail);
         if self.json {
             output::json(&json!({"ok": !failed, "checks": checks}))?;
@@ -116,6 +120,24 @@ impl Doctor {
         }
         Ok(if failed { Exit::Failed } else { Exit::Ok })
     }
+}
+
+/// Everything that is checked.
+pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
+    let mut checks = vec![home(settings), disk(settings)];
+    checks.extend(store(settings).await);
+    checks.push(lock(settings));
+    checks.extend(server::checks(settings));
+    checks.extend([
+        configuration(settings),
+        keys(settings),
+        model(settings).await,
+        authority::servers(settings),
+        git(settings),
+        language(settings),
+    ]);
+    checks.extend(sandbox::checks(settings));
+    checks
 }
 
 fn line(settings: &Settings, check: &Check) -> String {
@@ -146,6 +168,8 @@ fn title(settings: &Settings, name: &str) -> String {
         "journal" => t!(lang, "doctor-journal"),
         "tasks" => t!(lang, "doctor-tasks"),
         "lock" => t!(lang, "doctor-lock"),
+        "server" => t!(lang, "doctor-server"),
+        "port" => t!(lang, "doctor-port"),
         "audit" => t!(lang, "doctor-audit"),
         "approvals" => t!(lang, "doctor-approvals"),
         "mcp" => t!(lang, "doctor-mcp"),

@@ -5,13 +5,14 @@ use serde_json::{Value, json};
 use sortie_mcp::{Pool, ServerReport, ServerState, ToolChange};
 use sortie_text::{cut_columns, t};
 
-use super::equipment::Equipment;
+use crate::equipment::Equipment;
 use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::report::indented;
 use crate::settings::Settings;
+use crate::wiring::Wishes;
 use crate::workshop;
 
 /// How much of a tool's description one line shows; `--json` has all of it.
@@ -45,7 +46,7 @@ pub(crate) enum McpCommand {
 impl McpCommand {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         settings.check_configuration()?;
-        let files = Equipment::of(settings)?.files;
+        let files = Equipment::of(settings, Wishes::default())?.files;
         let (pool, problems) = workshop::mcp_pool(settings, &files)?;
         for problem in problems {
             output::note(&escaped(&problem));

@@ -7,15 +7,19 @@ mod completions;
 mod config;
 mod demo;
 mod doctor;
-mod equipment;
+mod keys;
 mod mcp;
 mod models;
+mod open;
 mod policy;
 mod replay;
 mod resume;
 mod run;
+mod serve;
 mod skills;
 mod spawn;
+mod status;
+mod stop;
 mod tasks;
 mod times;
 mod trust;
@@ -39,6 +43,13 @@ pub(crate) enum Command {
     #[command(subcommand, visible_alias = "task")]
     Tasks(tasks::Tasks),
     Resume(resume::Resume),
+    Serve(serve::Serve),
+    Open(open::Open),
+    Status(status::Status),
+    Stop(stop::Stop),
+    /// Shows and changes who may use the server
+    #[command(subcommand, visible_alias = "key")]
+    Keys(keys::KeysCommand),
     #[command(visible_alias = "approval")]
     Approvals(approvals::Approvals),
     Audit(audit::Audit),
@@ -79,6 +90,11 @@ pub(crate) async fn run(
         Command::Spawn(spawn) => spawn.run(settings, screen).await,
         Command::Tasks(tasks) => tasks.run(settings).await,
         Command::Resume(resume) => resume.run(settings, screen).await,
+        Command::Serve(serve) => serve.run(settings, screen).await,
+        Command::Open(open) => open.run(settings).await,
+        Command::Status(status) => status.run(settings).await,
+        Command::Stop(stop) => stop.run(settings).await,
+        Command::Keys(keys) => keys.run(settings),
         Command::Approvals(approvals) => approvals.run(settings).await,
         Command::Audit(audit) => audit.run(settings).await,
         Command::Policy(policy) => policy.run(settings).await,

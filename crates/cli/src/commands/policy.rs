@@ -3,13 +3,13 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use sortie_core::{Event, Lang, Layer, Mode, PolicyLayer, RunSpec, Seq};
+use sortie_core::{Event, Lang, PolicyLayer, RunSpec, Seq};
 use sortie_models::suggest_default;
-use sortie_runtime::{Explanation, LayerView, NewRun, Planner, View};
+use sortie_runtime::{Explained, LayerView, NewRun, Planner};
 use sortie_text::t;
 
-use super::equipment::Equipment;
 use super::tasks;
+use crate::equipment::Equipment;
 use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::freedom::{self, ModeArgument};
@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::report::indented;
 use crate::settings::Settings;
 use crate::table;
+use crate::wiring::Wishes;
 
 /// What names of tools of servers begin with.
 const SERVER_TOOL: &str = "mcp__";
@@ -91,7 +92,7 @@ impl Explain {
             .ok()
             .filter(Value::is_object)
             .ok_or_else(|| Problem::Typed(t!(lang, "policy-bad-args")))?;
-        let mut equipment = Equipment::of(settings)?;
+        let mut equipment = Equipment::of(settings, Wishes::default())?;
         let servers = if self.tool.starts_with(SERVER_TOOL) {
             equipment.add_servers(settings).await?
         } else {
@@ -99,20 +100,21 @@ impl Explain {
         };
         let planner = equipment.into_planner(settings)?;
         let spec = self.who.spec(settings, &planner).await?;
-        let explained = planner.explain(&spec, &self.tool, &arguments)?;
+        let explained = planner.explained(spec, &self.tool, &arguments)?;
         drop(servers);
+        let spec = &explained.spec;
         if self.json {
             output::json(&json!({
                 "agent": spec.agent.name,
                 "tool": self.tool,
                 "arguments": arguments,
                 "policy_hash": spec.policy_hash,
-                "ruling": explained.ruling,
-                "taken_away_by": taken_away_by(&spec, &explained),
-                "layers": explained.layers,
+                "ruling": explained.explanation.ruling,
+                "taken_away_by": explained.taken_away_by,
+                "layers": explained.explanation.layers,
             }))?;
         } else {
-            output::text(&explanation(lang, &spec, &self.tool, &explained))?;
+            output::text(&explanation(lang, &self.tool, &explained))?;
         }
         Ok(Exit::Ok)
     }
@@ -120,7 +122,7 @@ impl Explain {
 
 impl Show {
     async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let mut equipment = Equipment::of(settings)?;
+        let mut equipment = Equipment::of(settings, Wishes::default())?;
         let servers = equipment.add_servers(settings).await?;
         let planner = equipment.into_planner(settings)?;
         let spec = self.who.spec(settings, &planner).await?;
@@ -192,8 +194,9 @@ async fn recorded(settings: &Settings, id: &str) -> Result<RunSpec, Problem> {
     }
 }
 
-fn explanation(lang: Lang, spec: &RunSpec, tool: &str, explained: &Explanation) -> String {
-    let ruling = &explained.ruling;
+fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
+    let spec = &explained.spec;
+    let ruling = &explained.explanation.ruling;
     let mut rows = vec![
         (t!(lang, "field-layer"), ruling.layer.to_string()),
         (
@@ -204,8 +207,8 @@ fn explanation(lang: Lang, spec: &RunSpec, tool: &str, explained: &Explanation) 
     if !ruling.why.is_empty() {
         rows.push((t!(lang, "field-why"), escaped(&ruling.why)));
     }
-    if let Some(words) = taken_away_by(spec, explained) {
-        rows.push((t!(lang, "field-taken-away-by"), words));
+    if let Some(words) = &explained.taken_away_by {
+        rows.push((t!(lang, "field-taken-away-by"), escaped(words)));
     }
     rows.push((t!(lang, "field-mode"), spec.policy.mode.to_string()));
     rows.push((t!(lang, "field-policy"), spec.policy_hash.clone()));
@@ -216,7 +219,12 @@ fn explanation(lang: Lang, spec: &RunSpec, tool: &str, explained: &Explanation) 
         agent = escaped(&spec.agent.name),
         tool = escaped(tool)
     );
-    let layers: Vec<Vec<String>> = explained.layers.iter().flat_map(views).collect();
+    let layers: Vec<Vec<String>> = explained
+        .explanation
+        .layers
+        .iter()
+        .flat_map(views)
+        .collect();
     let head = vec![
         t!(lang, "column-layer"),
         t!(lang, "column-source"),
@@ -228,24 +236,6 @@ fn explanation(lang: Lang, spec: &RunSpec, tool: &str, explained: &Explanation) 
         table::pairs(&rows),
         table::rows(head, layers)
     )
-}
-
-/// What keeps a tool from a run that was not given it: the first layer that does, else its mode.
-fn taken_away_by(spec: &RunSpec, explained: &Explanation) -> Option<String> {
-    if explained.ruling.layer != Layer::Grant {
-        return None;
-    }
-    let keeps = |layer: &&LayerView| {
-        let mut opinions = layer.opinions.iter();
-        opinions.any(|opinion| matches!(opinion.view, View::Denies | View::LeavesOut))
-    };
-    let layer = explained.layers.iter().find(keeps);
-    match layer {
-        Some(layer) => Some(format!("{} ({})", layer.layer, escaped(&layer.source))),
-        None if spec.policy.read_only => Some(format!("{} (read-only)", Layer::Agent)),
-        None if spec.policy.mode == Mode::Plan => Some(format!("{} ({})", Layer::Mode, Mode::Plan)),
-        None => None,
-    }
 }
 
 /// A line for each thing that a layer says; one line for a layer that says nothing.

@@ -10,6 +10,7 @@ use sortie_store::ReadStore;
 use sortie_text::t;
 
 use super::tasks;
+use crate::engine::Place;
 use crate::exit::Exit;
 use crate::freedom;
 use crate::output;
@@ -109,12 +110,14 @@ impl Replay {
         point: ForkPoint,
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
+        let place = Place::find(settings).await?;
+        place.refuse(settings, Some("--from"))?;
         let model = self.model.map(|name| settings.absolute_model(&name));
         let models = wiring::models(settings, std::time::Duration::ZERO, None);
         if let Some(model) = &model {
             models.find(model)?;
         }
-        let session = Session::start(settings, screen, models, Wishes::default()).await?;
+        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
         let fork = Fork {
             point,
             model,
@@ -125,9 +128,9 @@ impl Replay {
                 freedom::mode(settings.configuration.config().approvals.mode)
             },
         };
-        let run = match session.runtime().fork(fork).await {
+        let run = match session.engine().fork(settings, fork).await {
             Ok(run) => run,
-            Err(error) => return Err(session.failed(error).await),
+            Err(problem) => return Err(session.failed(problem).await),
         };
         screen.line(&t!(
             settings.lang,

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sortie_core::{ListFilter, RunId, RunRecord, Status, TaskJson};
-use sortie_runtime::Runtime;
+use sortie_core::{ListFilter, RunId, RunRecord, Status};
+use sortie_protocol::Task;
 use sortie_text::{one_line, t};
 
+use crate::engine::{Engine, Place};
 use crate::exit::Exit;
+use crate::follow::Goal;
 use crate::output;
 use crate::problem::Problem;
 use crate::report;
@@ -22,7 +24,8 @@ use crate::wiring::{self, Wishes};
 ///
 /// Queued tasks start, interrupted ones go on where their journal ends, and results that were not
 /// delivered arrive. Prints the final text of each run that ends now. Ctrl-C cancels what is
-/// running; SIGTERM leaves it for the next time.
+/// running; SIGTERM leaves it for the next time. Where `sortie serve` has the store, nothing is left
+/// unfinished: then this waits for what the server runs, and Ctrl-C only leaves.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
     /// Waits only for this run; the others go back to the queue when it has ended
@@ -42,13 +45,17 @@ impl Resume {
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
+        let place = Place::find(settings).await?;
+        place.refuse(settings, settings.own_configuration())?;
+        let own = self.max_concurrent.is_some().then_some("--max-concurrent");
+        place.refuse(settings, own)?;
         let unfinished = unfinished_roots(settings).await?;
         let models = wiring::models(settings, Duration::ZERO, None);
         let wishes = Wishes {
             max_concurrent: self.max_concurrent,
             ..Wishes::default()
         };
-        let session = Session::start(settings, screen, models, wishes).await?;
+        let session = Session::start(settings, screen, place, models, wishes).await?;
         match self.id {
             Some(id) => one(settings, session, &id, Format::of(self.json, false)).await,
             None => everything(settings, screen, session, &unfinished, self.json).await,
@@ -56,18 +63,16 @@ impl Resume {
     }
 }
 
-/// The first runs of all trees that have not ended.
+/// The first runs of all trees that have not ended and that nobody has paused.
 async fn unfinished_roots(settings: &Settings) -> Result<BTreeSet<RunId>, Problem> {
     let store = wiring::read_store(settings)?;
-    let mut roots = BTreeSet::new();
-    for status in [Status::Pending, Status::Running] {
-        let filter = ListFilter {
-            status: Some(status),
-            ..ListFilter::default()
-        };
-        roots.extend(store.list(filter).await?.iter().map(|run| run.root));
-    }
-    Ok(roots)
+    let filter = ListFilter {
+        statuses: vec![Status::Pending, Status::Running],
+        ..ListFilter::default()
+    };
+    let unfinished = store.list(filter).await?;
+    let going_on = unfinished.iter().filter(|run| !run.paused);
+    Ok(going_on.map(|run| run.root).collect())
 }
 
 async fn one(
@@ -76,7 +81,7 @@ async fn one(
     id: &str,
     format: Format,
 ) -> Result<Exit, Problem> {
-    let found = find(session.runtime(), id).await;
+    let found = find(session.engine(), id).await;
     let record = match found {
         Ok(record) => record,
         Err(problem) => return Err(session.failed(problem).await),
@@ -93,10 +98,10 @@ async fn one(
     session.finish(record.root, format).await
 }
 
-async fn find(runtime: &Runtime, id: &str) -> Result<RunRecord, Problem> {
+async fn find(engine: &Engine, id: &str) -> Result<RunRecord, Problem> {
     super::tasks::long_enough(id)?;
-    let run = runtime.resolve(id).await?;
-    Ok(runtime.get(run).await?)
+    let run = engine.resolve(id).await?;
+    engine.get(run).await
 }
 
 async fn everything(
@@ -106,25 +111,37 @@ async fn everything(
     unfinished: &BTreeSet<RunId>,
     json: bool,
 ) -> Result<Exit, Problem> {
-    let found = session.runtime().recovered();
-    let nothing = unfinished.is_empty() && found.undelivered == 0;
-    if nothing {
+    let (goal, found) = match session.engine().runtime() {
+        Some(runtime) => {
+            let found = runtime.recovered();
+            let nothing = unfinished.is_empty() && found.undelivered == 0;
+            let words = t!(
+                settings.lang,
+                "resume-found",
+                resumed = found.resumed.len(),
+                queued = found.queued,
+                undelivered = found.undelivered,
+                given_up = found.given_up.ended.len()
+            );
+            (Goal::Everything, (!nothing).then_some(words))
+        }
+        None => {
+            let count = unfinished.len();
+            let words = t!(settings.lang, "resume-waits", count = count);
+            let goal = Goal::Others(unfinished.clone());
+            (goal, (count > 0).then_some(words))
+        }
+    };
+    let Some(found) = found else {
         session.shut_down().await;
         screen.line(&t!(settings.lang, "resume-nothing"));
         if json {
-            output::json(&Vec::<TaskJson>::new())?;
+            output::json(&Vec::<Task>::new())?;
         }
         return Ok(Exit::Ok);
-    }
-    screen.line(&t!(
-        settings.lang,
-        "resume-found",
-        resumed = found.resumed.len(),
-        queued = found.queued,
-        undelivered = found.undelivered,
-        given_up = found.given_up.ended.len()
-    ));
-    match session.finish_everything().await? {
+    };
+    screen.line(&found);
+    match session.finish_all(goal).await? {
         Everything::Left(exit) => Ok(exit),
         Everything::Ended(session) => {
             let all = session.all_records().await;
@@ -146,7 +163,7 @@ fn say(
         .collect();
     ended.reverse();
     if json {
-        let tasks: Vec<TaskJson> = ended.iter().copied().map(TaskJson::from).collect();
+        let tasks: Vec<Task> = ended.iter().copied().map(Task::from).collect();
         output::json(&tasks)?;
     } else {
         for record in &ended {

@@ -9,6 +9,7 @@ use clap::Args;
 use sortie_runtime::NewRun;
 
 use crate::choice::ModelArguments;
+use crate::engine::Place;
 use crate::exit::Exit;
 use crate::freedom::FreedomArguments;
 use crate::problem::Problem;
@@ -24,7 +25,8 @@ const MAX_INPUT_BYTES: u64 = 4 << 20;
 ///
 /// The final text goes to stdout; progress lines of its subagents go to stderr. Ctrl-C cancels the
 /// run and its subagents and says what was kept; a second Ctrl-C leaves at once. SIGTERM puts the
-/// run back into the queue, for `sortie resume`.
+/// run back into the queue, for `sortie resume`. Where `sortie serve` has the store, the server runs
+/// it and this process waits; SIGTERM then only leaves.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// What to do; `-` reads it from stdin
@@ -68,14 +70,20 @@ impl Run {
         let prompt = instruction(self.prompt)?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
-        let chosen = self.model.choose(settings).await?;
+        let place = Place::find(settings).await?;
+        place.refuse(settings, settings.own_configuration())?;
+        let own = self.max_concurrent.is_some().then_some("--max-concurrent");
+        place.refuse(settings, own)?;
+        let chosen = self.model.choose(settings, &place).await?;
         let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
-        chosen.check(&*models)?;
+        chosen.check(&place, &*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
             agent: self.agent,
             max_iterations: self.max_iterations,
             timeout: self.timeout.map(Duration::from_secs),
+            // Where this process is the operator, the flag sets what the operator allows.
+            max_depth: self.max_depth.filter(|_| place.is_there()),
             lang: settings.lang,
             ..chosen.run(prompt, workspace)
         };
@@ -86,7 +94,7 @@ impl Run {
             max_depth: self.max_depth,
             ..Wishes::default()
         };
-        let session = Session::start(settings, screen, models, wishes).await?;
+        let session = Session::start(settings, screen, place, models, wishes).await?;
         session
             .run(new, Format::of(self.json, self.stream_json))
             .await
@@ -94,7 +102,7 @@ impl Run {
 }
 
 /// The instruction as it was typed, or from stdin.
-pub(super) fn instruction(typed: String) -> Result<String, Problem> {
+pub(crate) fn instruction(typed: String) -> Result<String, Problem> {
     let text = if typed == "-" {
         let mut text = String::new();
         std::io::stdin()

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use sortie_core::{RunId, SinkAddress, TaskJson};
+use sortie_core::{RunId, SinkAddress};
+use sortie_protocol::Task;
 use sortie_runtime::NewRun;
 use sortie_text::t;
 
 use super::run::instruction;
 use crate::arguments::PriorityArgument;
 use crate::choice::ModelArguments;
+use crate::engine::{Engine, Place};
 use crate::exit::Exit;
 use crate::freedom::FreedomArguments;
 use crate::output;
@@ -24,7 +26,8 @@ use crate::wiring::{self, Wishes};
 /// Runs one subagent as a background task, without a main agent
 ///
 /// The task is admitted durably and its id is printed first. Then this process runs it and waits;
-/// with `--detach` it only queues it, and `sortie resume` runs it.
+/// with `--detach` it only queues it, and `sortie resume` runs it. Where `sortie serve` has the
+/// store, the server runs it in both cases.
 #[derive(Debug, Args)]
 pub(crate) struct Spawn {
     /// What to do; `-` reads it from stdin
@@ -50,7 +53,7 @@ pub(crate) struct Spawn {
     /// Waits until the task has ended (the default)
     #[arg(long, conflicts_with = "detach")]
     wait: bool,
-    /// Only queues the task, for `sortie resume`
+    /// Only queues the task, for `sortie resume` or the server
     #[arg(long)]
     detach: bool,
     /// Prints the task as JSON
@@ -76,9 +79,11 @@ impl Spawn {
             .collect::<Result<_, _>>()?;
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
-        let chosen = self.model.choose(settings).await?;
+        let place = Place::find(settings).await?;
+        place.refuse(settings, settings.own_configuration())?;
+        let chosen = self.model.choose(settings, &place).await?;
         let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
-        chosen.check(&*models)?;
+        chosen.check(&place, &*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
             agent: Some(self.agent),
@@ -96,8 +101,8 @@ impl Spawn {
             ..Wishes::default()
         };
         let format = Format::of(self.json, false);
-        let session = Session::start(settings, screen, models, wishes).await?;
-        let run = match session.runtime().create(new).await {
+        let session = Session::start(settings, screen, place, models, wishes).await?;
+        let run = match session.engine().create(new).await {
             Ok(run) => run,
             Err(error) => return Err(session.failed(error).await),
         };
@@ -117,7 +122,7 @@ async fn started(
     session: &Session<'_>,
     run: RunId,
 ) -> Result<(), Problem> {
-    let record = session.runtime().get(run).await?;
+    let record = session.engine().get(run).await?;
     screen.line(&t!(
         settings.lang,
         "task-started",
@@ -133,18 +138,19 @@ async fn queued(
     run: RunId,
     format: Format,
 ) -> Result<Exit, Problem> {
-    let record = session.runtime().get(run).await;
+    let record = session.engine().get(run).await;
+    let in_server = matches!(session.engine(), Engine::Server(_));
     session.shut_down().await;
     let record = record?;
     match format {
-        Format::Json | Format::StreamJson => output::json(&TaskJson::from(&record))?,
+        Format::Json | Format::StreamJson => output::json(&Task::from(&record))?,
         Format::Text => {
-            output::text(&t!(
-                settings.lang,
-                "spawn-queued",
-                label = &record.label,
-                id = run.to_string()
-            ))?;
+            let (label, id) = (&record.label, run.to_string());
+            output::text(&if in_server {
+                t!(settings.lang, "spawn-in-server", label = label, id = id)
+            } else {
+                t!(settings.lang, "spawn-queued", label = label, id = id)
+            })?;
             if let Some(position) = record.queue_position {
                 output::note(&t!(
                     settings.lang,

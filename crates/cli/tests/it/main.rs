@@ -7,6 +7,7 @@
 
 mod approvals;
 mod audited;
+mod clients;
 mod configured;
 #[cfg(feature = "crash-points")]
 mod crash_table;
@@ -23,6 +24,7 @@ mod reference;
 mod remains;
 mod replays;
 mod run;
+mod server;
 mod tasks;
 mod terminal;
 mod world;

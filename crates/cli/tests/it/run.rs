@@ -84,8 +84,9 @@ fn a_background_task_announces_its_result() {
 }
 
 /// The fields of the contract, and the place in the queue that goes with `pending`.
-const TASK_FIELDS: [&str; 24] = [
+const TASK_FIELDS: [&str; 31] = [
     "agent",
+    "cancel_requested",
     "child_session",
     "completed_at",
     "created_at",
@@ -93,17 +94,23 @@ const TASK_FIELDS: [&str; 24] = [
     "depth",
     "error",
     "label",
+    "lane",
     "message",
     "model",
     "parent_id",
+    "paused",
+    "priority",
     "progress",
     "queue_position",
     "reason",
     "result",
+    "root_id",
+    "seq",
     "session_id",
     "started_at",
     "status",
     "task_id",
+    "tenant",
     "tool_calls",
     "total_usage",
     "usage",

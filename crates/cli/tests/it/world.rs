@@ -66,7 +66,12 @@ impl World {
 
     /// Writes a scenario beside the workspace, and gives the name of its model.
     pub(crate) fn scenario(&self, rules: &str) -> String {
-        let path = self.folder.path().join("scenario.yaml");
+        self.scenario_in("scenario.yaml", rules)
+    }
+
+    /// The same under another name: a process reads a scenario once.
+    pub(crate) fn scenario_in(&self, name: &str, rules: &str) -> String {
+        let path = self.folder.path().join(name);
         std::fs::write(&path, format!("version: 1\nrules:\n{rules}")).unwrap();
         format!("script:{}", path.display())
     }
@@ -134,6 +139,25 @@ impl World {
     /// Starts the binary and goes on.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
         Running::start(self.command(arguments))
+    }
+
+    /// Starts a server on any free port, and waits until it listens.
+    pub(crate) fn serve(&self) -> Running {
+        self.serve_with(&[])
+    }
+
+    /// The same with further arguments.
+    pub(crate) fn serve_with(&self, arguments: &[&str]) -> Running {
+        let listen = ["serve", "--listen", "127.0.0.1:0"];
+        let mut server = self.start(&[&listen, arguments].concat());
+        server.hears("Serving ");
+        server
+    }
+
+    /// Where the server listens.
+    pub(crate) fn address(&self) -> String {
+        let status = self.json(&["status", "--json"]);
+        status["address"].as_str().unwrap().to_owned()
     }
 
     /// Asks the binary again and again until it has happened.

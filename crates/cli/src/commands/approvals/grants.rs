@@ -2,11 +2,11 @@
 
 use clap::Args;
 use serde_json::json;
-use sortie_core::{Requests as _, SessionGrant, SessionKey};
-use sortie_runtime::ProcessClock;
+use sortie_core::{SessionGrant, SessionKey};
 use sortie_text::t;
 
 use crate::commands::times::with_times;
+use crate::engine::Engine;
 use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
@@ -43,7 +43,7 @@ impl Grants {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let session = self.session.unwrap_or_else(SessionKey::cli);
         let session = session.in_folder(&settings.workspace(None)?);
-        let grants = wiring::read_store(settings)?.grants(&session).await?;
+        let grants = wiring::read_store(settings)?.grants(None, &session).await?;
         if self.json {
             let all: Vec<_> = grants
                 .iter()
@@ -83,9 +83,12 @@ fn listed(settings: &Settings, grants: &[SessionGrant]) -> String {
 impl Revoke {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let session = self.session.unwrap_or_else(SessionKey::cli);
-        let session = session.in_folder(&settings.workspace(None)?);
-        let store = wiring::open_store(settings, &ProcessClock::start())?;
-        let count = store.revoke(&session, self.rule.as_deref()).await?;
+        let folder = settings.workspace(None)?;
+        let engine = Engine::idle(settings).await?;
+        let rule = self.rule.as_deref();
+        let revoked = engine.revoke(&session, &folder, rule).await;
+        engine.shut_down().await;
+        let (session, count) = (session.in_folder(&folder), revoked?);
         if self.json {
             output::json(&json!({"session": session, "revoked": count}))?;
         } else {

@@ -1,5 +1,7 @@
 //! `sortie approvals approve`, `deny` and `answer`.
 
+use std::time::Duration;
+
 use clap::Args;
 use serde_json::json;
 use sortie_core::{
@@ -12,12 +14,13 @@ use sortie_text::t;
 
 use super::{find, reply_words};
 use crate::approval;
+use crate::engine::{Engine, Place};
 use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::wiring;
+use crate::wiring::{self, Wishes};
 
 /// Lets a call run
 #[derive(Debug, Args)]
@@ -184,12 +187,24 @@ async fn send(
     }
 }
 
-/// Writes the reply into the store, or leaves it for the process that owns it.
+/// Tells the server, writes the reply into the store, or leaves it for the process that owns it.
 async fn deliver(
     settings: &Settings,
     asked: &OpenRequest,
     reply: Reply,
 ) -> Result<(Replied, Sent), Problem> {
+    if let Place::There(client) = Place::find(settings).await? {
+        let owner = t!(
+            settings.lang,
+            "server-name",
+            address = client.address().to_string()
+        );
+        let models = wiring::models(settings, Duration::ZERO, None);
+        let place = Place::There(client);
+        let engine = Engine::start(settings, place, models, Wishes::default()).await?;
+        let replied = engine.reply(&asked.request.id, reply).await?;
+        return Ok((replied, Sent::Left { owner }));
+    }
     let clock = ProcessClock::start();
     let request = asked.request.id.clone();
     match wiring::open_store(settings, &clock) {

@@ -1,4 +1,7 @@
 //! `sortie tasks diff`, `apply` and `discard`: what a task changed in a worktree of its own.
+//!
+//! What was collected is a matter of the repository and needs nobody's store; what was not is
+//! collected by whoever has the store.
 
 use clap::Args;
 use serde_json::json;
@@ -6,9 +9,9 @@ use sortie_core::{Changes, RunId, Seq, Worktree, Worktrees as _};
 use sortie_store::ReadStore;
 use sortie_text::{strip_sequences, t};
 
-use super::cancel::idle_runtime;
 use super::circumstances::Circumstances;
 use super::open;
+use crate::engine::Engine;
 use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
@@ -72,9 +75,9 @@ impl Diff {
                 (run, String::from_utf8_lossy(&diff).into_owned())
             }
             Found::NotCollected(run) => {
-                let runtime = idle_runtime(settings).await?;
-                let diff = runtime.diff(run).await;
-                runtime.shut_down().await;
+                let engine = Engine::idle(settings).await?;
+                let diff = engine.diff(run).await;
+                engine.shut_down().await;
                 (run, diff?)
             }
         };
@@ -103,9 +106,9 @@ impl Apply {
                 (run, applied.map_err(Problem::Refused)?)
             }
             Found::NotCollected(run) => {
-                let runtime = idle_runtime(settings).await?;
-                let applied = runtime.apply(run).await;
-                runtime.shut_down().await;
+                let engine = Engine::idle(settings).await?;
+                let applied = engine.apply(run).await;
+                engine.shut_down().await;
                 (run, applied?)
             }
         };
@@ -137,9 +140,9 @@ impl Discard {
                 run
             }
             Found::NotCollected(run) => {
-                let runtime = idle_runtime(settings).await?;
-                let discarded = runtime.discard(run).await;
-                runtime.shut_down().await;
+                let engine = Engine::idle(settings).await?;
+                let discarded = engine.discard(run).await;
+                engine.shut_down().await;
                 discarded?;
                 run
             }

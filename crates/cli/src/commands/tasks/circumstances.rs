@@ -65,6 +65,8 @@ impl Circumstances {
                 self.changes = changes;
             }
             Event::Updated { .. }
+            | Event::Paused
+            | Event::Resumed
             | Event::Claimed { .. }
             | Event::InboxTaken { .. }
             | Event::Answered { .. }

@@ -9,8 +9,8 @@ use sortie_runtime::Runtime;
 use sortie_text::t;
 use tokio::time::Instant;
 
-use super::cancel::idle_runtime;
 use super::long_enough;
+use crate::engine::Engine;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -34,9 +34,9 @@ pub(crate) struct Delete {
 impl Delete {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         long_enough(&self.id)?;
-        let runtime = idle_runtime(settings).await?;
-        let done = delete(settings, &runtime, &self.id).await;
-        runtime.shut_down().await;
+        let engine = Engine::idle(settings).await?;
+        let done = delete(settings, &engine, &self.id).await;
+        engine.shut_down().await;
         let (run, count) = done?;
         if self.json {
             output::json(&json!({"task_id": run, "deleted": count}))?;
@@ -52,15 +52,17 @@ impl Delete {
     }
 }
 
-async fn delete(settings: &Settings, runtime: &Runtime, id: &str) -> Result<(RunId, u64), Problem> {
-    let run = runtime.resolve(id).await?;
-    let record = runtime.get(run).await?;
-    if !record.status.is_terminal() {
-        let reason = t!(settings.lang, "cancel-reason-delete");
-        runtime.cancel(run, &reason).await?;
+async fn delete(settings: &Settings, engine: &Engine, id: &str) -> Result<(RunId, u64), Problem> {
+    let run = engine.resolve(id).await?;
+    let record = engine.get(run).await?;
+    if let Some(runtime) = engine.runtime() {
+        if !record.status.is_terminal() {
+            let reason = t!(settings.lang, "cancel-reason-delete");
+            runtime.cancel(run, &reason).await?;
+        }
+        wait_for_deliveries(runtime, record.root).await?;
     }
-    wait_for_deliveries(runtime, record.root).await?;
-    Ok((run, runtime.delete(run).await?))
+    Ok((run, engine.delete(run).await?))
 }
 
 /// Nobody else runs, so this takes an instant; what takes longer is refused by the store.

@@ -81,6 +81,7 @@ fn detail(event: &Event) -> String {
             label.as_deref().map_or_else(|| "-".to_owned(), one_line),
             priority.map_or("-", sortie_core::Priority::as_str)
         ),
+        Event::Paused | Event::Resumed => String::new(),
         Event::Claimed { epoch, recovered } => {
             format!("epoch={} recovered={recovered}", epoch.0)
         }

@@ -1,7 +1,8 @@
 //! `sortie tasks list`.
 
 use clap::Args;
-use sortie_core::{Clock, ListFilter, SessionKey, TaskJson};
+use sortie_core::{Clock, ListFilter, SessionKey};
+use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_text::t;
 
@@ -47,15 +48,15 @@ impl List {
         let records = store
             .list(ListFilter {
                 session: self.session,
-                status: self.status.map(Into::into),
+                statuses: self.status.into_iter().map(Into::into).collect(),
                 parent,
-                root: None,
                 archived: self.all,
                 limit: if self.all { 0 } else { self.limit },
+                ..ListFilter::default()
             })
             .await?;
         if self.json {
-            let tasks: Vec<TaskJson> = records.iter().map(TaskJson::from).collect();
+            let tasks: Vec<Task> = records.iter().map(Task::from).collect();
             output::json(&tasks)?;
             return Ok(Exit::Ok);
         }

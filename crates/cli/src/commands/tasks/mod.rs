@@ -1,10 +1,11 @@
-//! `sortie tasks`: everything here but `cancel` and `delete` works without the store's lock, also
-//! while another process owns it.
+//! `sortie tasks`: looking works without the store's lock, also while another process owns it. What
+//! changes something takes the lock, or asks the server that has it.
 
 mod budget;
 mod cancel;
 mod changes;
 mod circumstances;
+mod control;
 mod delete;
 mod events;
 mod list;
@@ -44,6 +45,10 @@ pub(crate) enum Tasks {
     Discard(changes::Discard),
     Cancel(cancel::Cancel),
     Delete(delete::Delete),
+    Pause(control::Pause),
+    Resume(control::Resume),
+    Retry(control::Retry),
+    Steer(control::Steer),
 }
 
 impl Tasks {
@@ -61,6 +66,10 @@ impl Tasks {
             Self::Discard(discard) => discard.run(settings).await,
             Self::Cancel(cancel) => cancel.run(settings).await,
             Self::Delete(delete) => delete.run(settings).await,
+            Self::Pause(pause) => pause.run(settings).await,
+            Self::Resume(resume) => resume.run(settings).await,
+            Self::Retry(retry) => retry.run(settings).await,
+            Self::Steer(steer) => steer.run(settings).await,
         }
     }
 }

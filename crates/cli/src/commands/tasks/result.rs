@@ -1,7 +1,8 @@
 //! `sortie tasks result`.
 
 use clap::Args;
-use sortie_core::{Outcome, TaskJson};
+use sortie_core::Outcome;
+use sortie_protocol::Task;
 use sortie_text::{strip_sequences, t};
 
 use super::open;
@@ -25,7 +26,7 @@ impl ResultText {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let (_, record) = open(settings, &self.id).await?;
         if self.json {
-            output::json(&TaskJson::from(&record))?;
+            output::json(&Task::from(&record))?;
             return Ok(Exit::of(&record));
         }
         let Some(outcome) = &record.outcome else {

@@ -2,9 +2,8 @@
 
 use clap::Args;
 use serde::Serialize;
-use sortie_core::{
-    Clock, Lang, OpenRequest, RequestFilter, RunRecord, Seq, TaskJson, Timestamp, Usage,
-};
+use sortie_core::{Clock, Lang, OpenRequest, RequestFilter, RunRecord, Seq, Timestamp, Usage};
+use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_text::{cut_middle, one_line, strip_sequences, t};
 
@@ -43,7 +42,7 @@ impl Show {
         let requests = store.requests(filter).await?;
         if self.json {
             output::json(&Shown {
-                task: TaskJson::from(&record),
+                task: Task::from(&record),
                 circumstances,
                 requests: requests
                     .iter()
@@ -88,7 +87,7 @@ impl Show {
 #[derive(Debug, Serialize)]
 struct Shown {
     #[serde(flatten)]
-    task: TaskJson,
+    task: Task,
     #[serde(flatten)]
     circumstances: Circumstances,
     /// What it asks and nobody has replied to.
@@ -109,7 +108,7 @@ fn asked(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
 }
 
 fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String)> {
-    let task = TaskJson::from(record);
+    let task = Task::from(record);
     let unknown = || "-".to_owned();
     let mut rows = vec![
         (t!(lang, "field-id"), record.run_id.to_string()),
@@ -153,12 +152,12 @@ fn fields(lang: Lang, record: &RunRecord, now: Timestamp) -> Vec<(String, String
         ),
         (
             t!(lang, "field-tokens"),
-            report::spent(lang, task.usage).unwrap_or_else(unknown),
+            report::spent(lang, record.summary.usage).unwrap_or_else(unknown),
         ),
         (t!(lang, "field-delivery"), record.delivery.to_string()),
     ]);
     if record.children_usage != Usage::default() {
-        let whole = report::spent(lang, task.total_usage).unwrap_or_else(unknown);
+        let whole = report::spent(lang, record.total_usage()).unwrap_or_else(unknown);
         rows.push((t!(lang, "field-total"), whole));
     }
     if let Some(error) = &record.delivery_error {

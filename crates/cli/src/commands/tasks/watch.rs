@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use console::Term;
-use sortie_core::{Clock, ListFilter, RunId, RunRecord, Status, TaskJson};
+use sortie_core::{Clock, ListFilter, RunId, RunRecord, Status};
+use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_store::ReadStore;
 use sortie_text::{cut_columns, one_line, t};
@@ -59,7 +60,7 @@ async fn active(store: &ReadStore) -> Result<Vec<RunRecord>, Problem> {
     let mut records = Vec::new();
     for status in [Status::Pending, Status::Running] {
         let filter = ListFilter {
-            status: Some(status),
+            statuses: vec![status],
             ..ListFilter::default()
         };
         records.extend(store.list(filter).await?);
@@ -122,7 +123,7 @@ impl<'a> View<'a> {
                 continue;
             }
             if self.json {
-                output::json_line(&TaskJson::from(record))?;
+                output::json_line(&Task::from(record))?;
             } else {
                 output::text(&change(record, &prefixes))?;
             }

@@ -1,4 +1,4 @@
-//! What runs would be made from, for commands that only look.
+//! What runs are made from: for the runtime, and for commands that only look.
 
 use std::sync::Arc;
 
@@ -15,22 +15,23 @@ use crate::workshop;
 
 /// Tools, agents, and what was set about them, as a run of this folder would get them.
 #[derive(Debug)]
-pub(super) struct Equipment {
+pub(crate) struct Equipment {
     /// The tools that need no server.
-    pub(super) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// All agents, those of files among them.
-    pub(super) agents: Agents,
+    pub(crate) agents: Agents,
     /// The files that agents were looked for in.
-    pub(super) files: AgentFiles,
-    runtime: sortie_runtime::Settings,
+    pub(crate) files: AgentFiles,
+    /// What was configured, with what agent files say beneath it.
+    pub(crate) runtime: sortie_runtime::Settings,
 }
 
 impl Equipment {
     /// Reads everything; starts nothing.
-    pub(super) fn of(settings: &Settings) -> Result<Self, Problem> {
+    pub(crate) fn of(settings: &Settings, wishes: Wishes) -> Result<Self, Problem> {
         let tools = workshop::tools(settings)?;
-        let mut agents = wiring::agents(settings);
-        let mut runtime = wiring::runtime_settings(settings, Wishes::default());
+        let mut agents = Agents::built_in(settings.lang);
+        let mut runtime = wiring::runtime_settings(settings, wishes);
         let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let files = workplace::agent_files(settings, &agents, &names);
         workplace::add_agents(&files, &mut agents, &mut runtime);
@@ -44,7 +45,7 @@ impl Equipment {
 
     /// Starts the servers of tools that are configured, and adds what they offer. They end with the
     /// pool.
-    pub(super) async fn add_servers(
+    pub(crate) async fn add_servers(
         &mut self,
         settings: &Settings,
     ) -> Result<Option<Pool>, Problem> {
@@ -54,7 +55,7 @@ impl Equipment {
     }
 
     /// Decides like a runtime, without a store.
-    pub(super) fn into_planner(self, settings: &Settings) -> Result<Planner, Problem> {
+    pub(crate) fn into_planner(self, settings: &Settings) -> Result<Planner, Problem> {
         let skills = Arc::new(SkillFolders::of(settings));
         Planner::new(self.tools, self.agents, self.runtime, skills)
             .map_err(|error| Problem::Runtime(error.into()))

@@ -1,0 +1,372 @@
+//! `sortie serve`.
+
+mod host;
+
+use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use sortie_core::Clock as _;
+use sortie_runtime::{ProcessClock, Runtime};
+use sortie_server::{Server, ServerConfig, ServerLimits, TenantConfig};
+use sortie_text::t;
+use tokio_util::sync::CancellationToken;
+
+use crate::choice;
+use crate::exit::Exit;
+use crate::freedom;
+use crate::output;
+use crate::problem::Problem;
+use crate::screen::Screen;
+use crate::serving::{self, Found, Notice};
+use crate::settings::Settings;
+use crate::signals::{Signal, Signals};
+use crate::wiring::{self, Company, Started, Wishes};
+use host::Doors;
+
+/// How long a connection that still uses the runtime may keep it after the server has stopped.
+const LAST_USERS: Duration = Duration::from_secs(5);
+/// Between two looks at them.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Runs everything in one process, and lets commands, programs and browsers use it
+///
+/// Takes the store, goes on with what was left unfinished, and listens. Commands that are started
+/// meanwhile find the server and work through it. Every request needs a key: the first start writes
+/// one for this machine, `sortie keys` makes others, and `sortie open` gives a link for a browser.
+/// Ctrl-C or SIGTERM puts runs back into the queue; a second Ctrl-C leaves at once.
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// Where to listen; port 0 is any free one [default: server.listen]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// A name that the server is reached by, besides its address; can be given several times
+    #[arg(long, value_name = "NAME")]
+    host: Vec<String>,
+    /// Opens the page in a browser
+    #[arg(long)]
+    open: bool,
+    /// Prints the address as a line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Serve {
+    pub(crate) async fn run(
+        self,
+        settings: &Settings,
+        screen: &Arc<Screen>,
+    ) -> Result<Exit, Problem> {
+        settings.check_configuration()?;
+        let listen = self.listen.as_deref();
+        let listen = listen.unwrap_or(&settings.configuration.config().server.listen);
+        let listen = address(settings, listen)?;
+        let config = server_config(settings, listen, &self.host).await?;
+        refuse_second(settings)?;
+        // Told before anything is resumed. Whoever takes the port in between is told later.
+        drop(try_to_listen(listen)?);
+        let mut signals = Signals::listen().map_err(Problem::Process)?;
+        let clock = ProcessClock::start();
+        let store = wiring::open_store(settings, &clock)?;
+        let started_at = clock.now().to_rfc3339();
+        let mut notice = Notice::starting(&settings.home, started_at).map_err(Problem::Process)?;
+        let wishes = Wishes {
+            serves: true,
+            ..Wishes::default()
+        };
+        let models = wiring::models(settings, Duration::ZERO, None);
+        let started = wiring::start_on(settings, store, clock, models, wishes).await?;
+        let link = self.wants_link(settings);
+        let (served, company) = Served::start(settings, config, started, link).await?;
+        notice.listening(served.address).map_err(Problem::Process)?;
+        self.say(settings, screen, &served)?;
+        let ended = served.until_told(settings, screen, &mut signals).await;
+        company.leave().await;
+        drop(notice);
+        ended
+    }
+
+    /// Says where the server is; on a terminal with a link, which is in no log.
+    fn say(&self, settings: &Settings, screen: &Screen, served: &Served) -> Result<(), Problem> {
+        let lang = settings.lang;
+        let address = format!("http://{}", served.address);
+        if self.json {
+            output::json_line(&json!({
+                "address": served.address,
+                "url": address,
+                "pid": std::process::id(),
+            }))?;
+        } else {
+            screen.line(&t!(
+                lang,
+                "serve-listening",
+                home = settings.home.display().to_string(),
+                address = &address
+            ));
+        }
+        let found = served.runtime.recovered();
+        let count = found.resumed.len() as u64 + found.queued;
+        if count > 0 {
+            screen.line(&t!(lang, "serve-resumed", count = count));
+        }
+        if !served.address.ip().is_loopback() {
+            screen.line(&t!(lang, "serve-not-loopback"));
+        }
+        if served.lacks_model {
+            screen.line(&t!(lang, "serve-no-model"));
+        }
+        if !sortie_page::is_built() {
+            screen.line(&t!(lang, "serve-no-page"));
+        }
+        if let Some(link) = &served.link {
+            if settings.terminal.progress {
+                screen.line(&t!(lang, "serve-link", url = link));
+            }
+            if self.open {
+                super::open::start_browser(settings, link);
+            }
+        } else if !self.json {
+            screen.line(&t!(lang, "serve-open"));
+        }
+        Ok(())
+    }
+
+    /// Whether a link for a browser is made: for a person who sees it, or for their browser.
+    const fn wants_link(&self, settings: &Settings) -> bool {
+        self.open || (settings.terminal.progress && !self.json)
+    }
+}
+
+/// A server that listens, and the runtime behind it.
+struct Served {
+    address: SocketAddr,
+    /// Lets the person at this terminal in, once.
+    link: Option<String>,
+    /// Whether tasks have to name their model.
+    lacks_model: bool,
+    runtime: Arc<Runtime>,
+    stop: CancellationToken,
+    serving: tokio::task::JoinHandle<Result<(), sortie_server::ServeError>>,
+}
+
+impl Served {
+    async fn start(
+        settings: &Settings,
+        config: ServerConfig,
+        started: Started,
+        link: bool,
+    ) -> Result<(Self, Company), Problem> {
+        let Started { runtime, company } = started;
+        let runtime = Arc::new(runtime);
+        let listen = config.listen;
+        let lacks_model = config.default_model.is_empty();
+        let doors = Arc::new(Doors::of(settings));
+        let bound = Server::bind(config, Arc::clone(&runtime), doors).await;
+        let bound = bound.and_then(|server| {
+            let link = link.then(|| server.login_link()).transpose()?;
+            Ok((server, link))
+        });
+        let (server, link) = match bound {
+            Ok(bound) => bound,
+            Err(error) => {
+                shut_down(runtime).await;
+                company.leave().await;
+                return Err(not_bound(listen, error));
+            }
+        };
+        let stop = CancellationToken::new();
+        let served = Self {
+            address: server.address(),
+            link,
+            lacks_model,
+            runtime,
+            serving: tokio::spawn(server.serve(stop.clone())),
+            stop,
+        };
+        Ok((served, company))
+    }
+
+    /// Serves until a signal says otherwise.
+    async fn until_told(
+        mut self,
+        settings: &Settings,
+        screen: &Screen,
+        signals: &mut Signals,
+    ) -> Result<Exit, Problem> {
+        tokio::select! {
+            ended = &mut self.serving => {
+                shut_down(self.runtime).await;
+                return Err(ended_by_itself(ended));
+            }
+            Signal::Interrupt | Signal::Terminate = signals.next() => {}
+        }
+        screen.line(&t!(settings.lang, "serve-stopping"));
+        let stopping = async {
+            self.stop.cancel();
+            let ended = (&mut self.serving).await;
+            shut_down(self.runtime).await;
+            ended
+        };
+        tokio::select! {
+            ended = stopping => {
+                screen.line(&t!(settings.lang, "serve-stopped"));
+                match ended {
+                    Ok(Ok(())) => Ok(Exit::Ok),
+                    failed => Err(ended_by_itself(failed)),
+                }
+            }
+            () = second_interrupt(signals) => {
+                output::note(&t!(settings.lang, "abandoned"));
+                Ok(Exit::Cancelled)
+            }
+        }
+    }
+}
+
+/// A person who does not want to wait for the end either.
+async fn second_interrupt(signals: &mut Signals) {
+    loop {
+        match signals.next().await {
+            Signal::Interrupt => return,
+            // Whoever manages services says that more than once.
+            Signal::Terminate => {}
+        }
+    }
+}
+
+/// Gives the store back, once no connection uses the runtime any more.
+async fn shut_down(mut runtime: Arc<Runtime>) {
+    let deadline = tokio::time::Instant::now() + LAST_USERS;
+    loop {
+        match Arc::try_unwrap(runtime) {
+            Ok(runtime) => return runtime.shut_down().await,
+            Err(still_used) => runtime = still_used,
+        }
+        if tokio::time::Instant::now() >= deadline {
+            // The next start recovers, as from a crash.
+            tracing::error!("a connection did not let go of the runtime");
+            return;
+        }
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
+
+fn ended_by_itself(
+    ended: Result<Result<(), sortie_server::ServeError>, tokio::task::JoinError>,
+) -> Problem {
+    match ended {
+        Ok(Ok(())) => Problem::Serve("it stopped by itself".into()),
+        Ok(Err(error)) => Problem::Serve(error.into()),
+        Err(error) => Problem::Serve(error.into()),
+    }
+}
+
+fn not_bound(listen: SocketAddr, error: sortie_server::ServeError) -> Problem {
+    match error {
+        sortie_server::ServeError::Listen { source, .. } => Problem::Listen {
+            address: listen.to_string(),
+            source,
+        },
+        error @ (sortie_server::ServeError::Keys(_) | sortie_server::ServeError::Random(_)) => {
+            Problem::Serve(error.into())
+        }
+    }
+}
+
+fn address(settings: &Settings, text: &str) -> Result<SocketAddr, Problem> {
+    let text = text.trim();
+    // A name would have to be looked up, and could mean another address tomorrow.
+    let text = text
+        .strip_prefix("localhost:")
+        .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
+    text.parse().map_err(|_| {
+        Problem::Typed(t!(
+            settings.lang,
+            "serve-bad-listen",
+            text = format!("{text:?}")
+        ))
+    })
+}
+
+/// A second server is told where the first one is, rather than who has the lock.
+fn refuse_second(settings: &Settings) -> Result<(), Problem> {
+    let lang = settings.lang;
+    match serving::look(&settings.home).map_err(Problem::Process)? {
+        Found::Nobody => Ok(()),
+        Found::Starting(file) => Err(Problem::Refused(t!(
+            lang,
+            "serve-already-starting",
+            pid = file.pid.to_string()
+        ))),
+        Found::Serves { file, address } => Err(Problem::Refused(t!(
+            lang,
+            "serve-already",
+            address = address.to_string(),
+            pid = file.pid.to_string()
+        ))),
+    }
+}
+
+fn try_to_listen(address: SocketAddr) -> Result<TcpListener, Problem> {
+    TcpListener::bind(address).map_err(|source| Problem::Listen {
+        address: address.to_string(),
+        source,
+    })
+}
+
+async fn server_config(
+    settings: &Settings,
+    listen: SocketAddr,
+    hosts: &[String],
+) -> Result<ServerConfig, Problem> {
+    let configured = &settings.configuration.config().server;
+    let mut limits = ServerLimits::default();
+    let rate =
+        |given: Option<u32>, usual: NonZeroU32| given.and_then(NonZeroU32::new).unwrap_or(usual);
+    limits.rate.per_second = rate(configured.rate.per_second, limits.rate.per_second);
+    limits.rate.burst = rate(configured.rate.burst, limits.rate.burst);
+    let folders = |names: &[String]| -> Vec<PathBuf> {
+        names.iter().map(|name| folder(settings, name)).collect()
+    };
+    let mut tenants = std::collections::BTreeMap::new();
+    for (name, tenant) in &configured.tenants {
+        let parsed = name.parse().map_err(|error: sortie_core::BadTenant| {
+            let problem = error.to_string();
+            Problem::Typed(t!(
+                settings.lang,
+                "serve-bad-tenant",
+                name = name,
+                problem = problem
+            ))
+        })?;
+        let workspaces = folders(tenant.workspaces.as_deref().unwrap_or_default());
+        tenants.insert(parsed, TenantConfig { workspaces });
+    }
+    let here = || settings.workspace(None).map(|folder| vec![folder]);
+    Ok(ServerConfig {
+        listen,
+        hosts: configured.hosts.iter().chain(hosts).cloned().collect(),
+        workspaces: configured
+            .workspaces
+            .as_deref()
+            .map_or_else(here, |names| Ok(folders(names)))?,
+        tenants,
+        home: settings.home.clone(),
+        lang: settings.lang,
+        default_model: choice::servers_model(settings).await,
+        default_mode: freedom::mode(settings.configuration.config().approvals.mode),
+        limits,
+    })
+}
+
+/// A configured folder; `~/` is the home of the person who runs the server.
+fn folder(settings: &Settings, name: &str) -> PathBuf {
+    match (name.strip_prefix("~/"), &settings.user_home) {
+        (Some(below), Some(home)) => home.join(below),
+        (Some(_), None) | (None, _) => settings.folder.join(name),
+    }
+}

@@ -1,0 +1,153 @@
+//! `sortie status`.
+
+use std::net::SocketAddr;
+
+use clap::Args;
+use serde_json::{Value, json};
+use sortie_client::Client;
+use sortie_core::{ListFilter, RequestFilter};
+use sortie_protocol::Stats;
+use sortie_text::t;
+
+use crate::engine;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::{self, Problem};
+use crate::serving::{self, Found, ServerFile};
+use crate::settings::Settings;
+use crate::wiring;
+
+/// Says whether a server is there, since when, and what it does
+///
+/// Exits with 0 if a server answers and with 1 otherwise, for health checks.
+#[derive(Debug, Args)]
+pub(crate) struct Status {
+    /// Prints JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// How a server is.
+enum State {
+    None,
+    Starting(ServerFile),
+    Silent {
+        file: ServerFile,
+        address: SocketAddr,
+        problem: String,
+    },
+    Answers {
+        file: ServerFile,
+        address: SocketAddr,
+    },
+}
+
+impl Status {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let state = state(settings).await?;
+        let work = match &state {
+            State::Answers { .. } => Some(work(settings).await?),
+            State::None | State::Starting(_) | State::Silent { .. } => None,
+        };
+        if self.json {
+            output::json(&as_json(&state, work.as_ref()))?;
+        } else {
+            for line in as_text(settings, &state, work.as_ref()) {
+                output::text(&line)?;
+            }
+        }
+        Ok(match state {
+            State::Answers { .. } => Exit::Ok,
+            State::None | State::Starting(_) | State::Silent { .. } => Exit::Failed,
+        })
+    }
+}
+
+async fn state(settings: &Settings) -> Result<State, Problem> {
+    let (file, address) = match serving::look(&settings.home).map_err(Problem::Process)? {
+        Found::Nobody => return Ok(State::None),
+        Found::Starting(file) => return Ok(State::Starting(file)),
+        Found::Serves { file, address } => (file, address),
+    };
+    let client = Client::new(address, &engine::token(settings)?)?;
+    Ok(match client.me().await {
+        Ok(_) => State::Answers { file, address },
+        Err(error) => State::Silent {
+            file,
+            address,
+            problem: problem::chain(&error).join(": "),
+        },
+    })
+}
+
+/// What there is to do, and how much of it waits for a person.
+async fn work(settings: &Settings) -> Result<(Stats, usize), Problem> {
+    let store = wiring::read_store(settings)?;
+    let stats = store.stats(ListFilter::default()).await?;
+    let requests = store.requests(RequestFilter::default()).await?;
+    Ok((stats.into(), requests.len()))
+}
+
+fn as_json(state: &State, work: Option<&(Stats, usize)>) -> Value {
+    let about = |word: &str, file: &ServerFile| {
+        json!({
+            "status": word,
+            "pid": file.pid,
+            "address": file.address,
+            "started_at": file.started_at,
+            "version": file.version,
+        })
+    };
+    let mut value = match state {
+        State::None => json!({"status": "none"}),
+        State::Starting(file) => about("starting", file),
+        State::Silent { file, problem, .. } => {
+            let mut value = about("silent", file);
+            value["problem"] = json!(problem);
+            value
+        }
+        State::Answers { file, .. } => about("running", file),
+    };
+    if let Some((stats, requests)) = work {
+        value["tasks"] = json!(stats);
+        value["requests"] = json!(requests);
+    }
+    value
+}
+
+fn as_text(settings: &Settings, state: &State, work: Option<&(Stats, usize)>) -> Vec<String> {
+    let lang = settings.lang;
+    let mut lines = vec![match state {
+        State::None => t!(lang, "status-none"),
+        State::Starting(file) => t!(lang, "status-starting", pid = file.pid.to_string()),
+        State::Silent {
+            file,
+            address,
+            problem,
+        } => t!(
+            lang,
+            "status-silent",
+            address = address.to_string(),
+            pid = file.pid.to_string(),
+            problem = problem
+        ),
+        State::Answers { file, address } => t!(
+            lang,
+            "status-running",
+            address = address.to_string(),
+            since = &file.started_at,
+            pid = file.pid.to_string(),
+            version = &file.version
+        ),
+    }];
+    if let Some((stats, requests)) = work {
+        lines.push(t!(
+            lang,
+            "status-tasks",
+            running = stats.running,
+            pending = stats.pending,
+            requests = *requests
+        ));
+    }
+    lines
+}

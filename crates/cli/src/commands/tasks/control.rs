@@ -1,0 +1,145 @@
+//! `sortie tasks pause`, `resume`, `retry` and `steer`.
+
+use clap::Args;
+use sortie_core::{RunId, RunRecord};
+use sortie_protocol::Task;
+use sortie_text::t;
+
+use super::long_enough;
+use crate::commands::run::instruction;
+use crate::engine::Engine;
+use crate::exit::Exit;
+use crate::output;
+use crate::problem::Problem;
+use crate::settings::Settings;
+
+/// Lets a task and everything it started rest: a step that is under way ends, and nothing new begins
+///
+/// Its deadline goes on counting. `sortie tasks resume` lets it go on.
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Lets a paused task and everything it started go on
+///
+/// Where no server has the store, it goes back into the queue, for `sortie resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Makes a new task like one that has ended: the same instruction, agent, model, folder and limits
+///
+/// Where no server has the store, it is only queued, for `sortie resume`.
+#[derive(Debug, Args)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Adds to the instruction of a task that has not ended; it reads it before its next step
+#[derive(Debug, Args)]
+pub(crate) struct Steer {
+    #[command(flatten)]
+    which: Which,
+    /// What to tell it; `-` reads it from stdin
+    text: String,
+}
+
+/// Which task, and how to say what became of it.
+#[derive(Debug, Args)]
+struct Which {
+    /// The task's id, or the beginning of it
+    id: String,
+    /// Prints the task as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Pause {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let done = self.which.with(settings, async |engine, run| {
+            engine.pause(run).await?;
+            Ok(run)
+        });
+        let record = done.await?;
+        let id = record.run_id.to_string();
+        self.which
+            .say(&record, &t!(settings.lang, "pause-done", id = id))
+    }
+}
+
+impl Resume {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let done = self.which.with(settings, async |engine, run| {
+            engine.unpause(run).await?;
+            Ok(run)
+        });
+        let record = done.await?;
+        let id = record.run_id.to_string();
+        self.which
+            .say(&record, &t!(settings.lang, "unpause-done", id = id))
+    }
+}
+
+impl Retry {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let done = self
+            .which
+            .with(settings, async |engine, run| engine.retry(run).await);
+        let record = done.await?;
+        let words = t!(
+            settings.lang,
+            "retry-done",
+            label = &record.label,
+            id = record.run_id.to_string()
+        );
+        self.which.say(&record, &words)
+    }
+}
+
+impl Steer {
+    pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let text = instruction(self.text)?;
+        let done = self.which.with(settings, async |engine, run| {
+            engine.steer(run, &text).await?;
+            Ok(run)
+        });
+        let record = done.await?;
+        let id = record.run_id.to_string();
+        self.which
+            .say(&record, &t!(settings.lang, "steer-done", id = id))
+    }
+}
+
+impl Which {
+    /// Does something about the task; gives the record of the task that came of it.
+    async fn with(
+        &self,
+        settings: &Settings,
+        act: impl AsyncFnOnce(&Engine, RunId) -> Result<RunId, Problem>,
+    ) -> Result<RunRecord, Problem> {
+        long_enough(&self.id)?;
+        let engine = Engine::idle(settings).await?;
+        let done = async {
+            let run = engine.resolve(&self.id).await?;
+            let run = act(&engine, run).await?;
+            engine.get(run).await
+        };
+        let done = done.await;
+        engine.shut_down().await;
+        done
+    }
+
+    fn say(&self, record: &RunRecord, words: &str) -> Result<Exit, Problem> {
+        if self.json {
+            output::json(&Task::from(record))?;
+        } else {
+            output::text(words)?;
+        }
+        Ok(Exit::Ok)
+    }
+}

@@ -1,0 +1,90 @@
+//! Where work is done: in this process, or in a server that holds the store.
+
+use std::time::Duration;
+
+use sortie_client::{Client, Token};
+use sortie_text::t;
+use tokio::time::Instant;
+
+use crate::problem::Problem;
+use crate::serving::{self, Found};
+use crate::settings::Settings;
+
+/// How long a server that starts, stops or is busy is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two looks at it.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Where work is done.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In this process, which takes the store for itself.
+    Here,
+    /// In a server.
+    There(Client),
+}
+
+impl Place {
+    /// Finds out, and waits for a server that is about to serve or to stop.
+    pub(crate) async fn find(settings: &Settings) -> Result<Self, Problem> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let waits_for = match serving::look(&settings.home).map_err(Problem::Process)? {
+                Found::Nobody => return Ok(Self::Here),
+                Found::Starting(file) => Problem::Refused(t!(
+                    settings.lang,
+                    "server-still-starting",
+                    pid = file.pid.to_string()
+                )),
+                Found::Serves { address, .. } => {
+                    let client = Client::new(address, &token(settings)?)?;
+                    match client.me().await {
+                        Ok(_) => return Ok(Self::There(client)),
+                        Err(error) if error.may_pass() => error.into(),
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            };
+            if Instant::now() >= deadline {
+                return Err(waits_for);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Whether a server does the work.
+    pub(crate) const fn is_there(&self) -> bool {
+        match self {
+            Self::Here => false,
+            Self::There(_) => true,
+        }
+    }
+
+    /// Refuses a flag that only a process of its own can honour.
+    pub(crate) fn refuse(&self, settings: &Settings, flag: Option<&str>) -> Result<(), Problem> {
+        match (self, flag) {
+            (Self::There(client), Some(flag)) => Err(refusal(settings, client, flag)),
+            (Self::There(_), None) | (Self::Here, _) => Ok(()),
+        }
+    }
+}
+
+/// What a flag is refused with that only a process of its own can honour.
+pub(super) fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
+    Problem::Refused(t!(
+        settings.lang,
+        "server-refuses-flag",
+        flag = flag,
+        address = client.address().to_string()
+    ))
+}
+
+/// The token of this machine's administrator.
+pub(crate) fn token(settings: &Settings) -> Result<Token, Problem> {
+    serving::read_token(&settings.home)
+        .map(Token::new)
+        .map_err(|source| Problem::Token {
+            path: serving::token_path(&settings.home),
+            source,
+        })
+}

@@ -1,0 +1,217 @@
+//! A server that does the work: it is asked over HTTP, and looked at in the store beside it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sortie_client::{Client, ClientError};
+use sortie_core::{
+    Clock as _, Lane, Replied, Reply, RequestId, RunId, SessionKey, SinkAddress, Status,
+};
+use sortie_protocol::{ApprovalBody, ApprovalDecision, NewTask};
+use sortie_runtime::{Agents, NewRun, ProcessClock};
+use sortie_store::ReadStore;
+
+use super::feed::Feed;
+use super::{Stopped, place};
+use crate::problem::Problem;
+use crate::serving::{self, Found};
+use crate::settings::Settings;
+use crate::{lock, wiring, workplace};
+
+/// A server and the store beside it.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    client: Client,
+    pub(super) store: Arc<ReadStore>,
+    pub(super) clock: ProcessClock,
+    pub(super) agents: Agents,
+    home: PathBuf,
+}
+
+impl Remote {
+    pub(super) fn open(settings: &Settings, client: Client) -> Result<Self, Problem> {
+        let mut agents = Agents::built_in(settings.lang);
+        let files = workplace::agent_files(settings, &agents, &[]);
+        workplace::add_agents(
+            &files,
+            &mut agents,
+            &mut sortie_runtime::Settings::default(),
+        );
+        Ok(Self {
+            client,
+            store: Arc::new(wiring::read_store(settings)?),
+            clock: ProcessClock::start(),
+            agents,
+            home: settings.home.clone(),
+        })
+    }
+
+    pub(super) async fn listen(&self) -> Result<Feed, ClientError> {
+        let store = Arc::clone(&self.store);
+        Feed::of_server(self.client.clone(), store, self.home.clone()).await
+    }
+
+    /// Whether nobody holds the store any more.
+    pub(super) fn is_gone(&self) -> bool {
+        lock::is_free(&self.home)
+    }
+
+    /// The server where it is now: it may have been started again at another port.
+    fn client(&self, settings: &Settings) -> Result<Client, Problem> {
+        match serving::look(&self.home) {
+            Ok(Found::Serves { address, .. }) if address != self.client.address() => {
+                Ok(Client::new(address, &place::token(settings)?)?)
+            }
+            Ok(Found::Serves { .. } | Found::Starting(_) | Found::Nobody) | Err(_) => {
+                Ok(self.client.clone())
+            }
+        }
+    }
+
+    pub(super) fn refusal(&self, settings: &Settings, flag: &str) -> Problem {
+        place::refusal(settings, &self.client, flag)
+    }
+
+    pub(super) async fn create(&self, new: NewRun) -> Result<RunId, ClientError> {
+        let wish = self.clock.new_run_id().to_string();
+        Ok(self.client.create(&new_task(new), &wish).await?.task_id)
+    }
+
+    pub(super) async fn cancel(
+        &self,
+        settings: &Settings,
+        run: RunId,
+        reason: &str,
+    ) -> Result<Stopped, Problem> {
+        let done = self.client(settings)?.cancel(run, reason).await?;
+        Ok(Stopped {
+            ended: done.cancelled,
+            already_ended: done.already_ended,
+        })
+    }
+
+    pub(super) async fn delete(&self, run: RunId) -> Result<u64, ClientError> {
+        Ok(self.client.delete(run).await?.deleted)
+    }
+
+    pub(super) async fn diff(&self, run: RunId) -> Result<String, ClientError> {
+        Ok(self.client.diff(run).await?.diff)
+    }
+
+    pub(super) async fn apply(&self, run: RunId) -> Result<Vec<String>, ClientError> {
+        Ok(self.client.apply(run).await?.files)
+    }
+
+    pub(super) async fn discard(&self, run: RunId) -> Result<(), ClientError> {
+        self.client.discard(run).await.map(drop)
+    }
+
+    pub(super) async fn pause(&self, run: RunId) -> Result<Status, ClientError> {
+        Ok(self.client.pause(run).await?.status)
+    }
+
+    pub(super) async fn unpause(&self, run: RunId) -> Result<Status, ClientError> {
+        Ok(self.client.unpause(run).await?.status)
+    }
+
+    pub(super) async fn retry(&self, run: RunId) -> Result<RunId, ClientError> {
+        let wish = self.clock.new_run_id().to_string();
+        Ok(self.client.retry(run, &wish).await?.task_id)
+    }
+
+    pub(super) async fn steer(&self, run: RunId, text: &str) -> Result<(), ClientError> {
+        let wish = self.clock.new_run_id().to_string();
+        self.client.steer(run, text, &wish).await.map(drop)
+    }
+
+    pub(super) async fn reply(
+        &self,
+        request: &RequestId,
+        reply: Reply,
+    ) -> Result<Replied, Problem> {
+        let asked = self.store.find_request(request.as_str()).await?;
+        let sent = match reply {
+            Reply::Approved { lasting, .. } => {
+                let body = decision(ApprovalDecision::Approve, lasting, None);
+                self.client.decide(request, &body).await
+            }
+            Reply::Refused { words, .. } => {
+                let body = decision(ApprovalDecision::Deny, None, words);
+                self.client.decide(request, &body).await
+            }
+            Reply::Answered { text, .. } => self.client.answer_question(request, &text).await,
+            // Only time says that.
+            Reply::Expired => return Ok(Replied::TooLate { earlier: None }),
+        };
+        match sent {
+            Ok(noted) if noted.noted => Ok(Replied::Noted { run: asked.task_id }),
+            Ok(_) => self.too_late(request).await,
+            Err(error) if error.slug() == Some("conflict") => self.too_late(request).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What somebody else had said is in the store.
+    async fn too_late(&self, request: &RequestId) -> Result<Replied, Problem> {
+        let asked = self.store.find_request(request.as_str()).await?;
+        Ok(Replied::TooLate {
+            earlier: asked.reply,
+        })
+    }
+
+    pub(super) async fn revoke(
+        &self,
+        session: &SessionKey,
+        folder: &Path,
+        rule: Option<&str>,
+    ) -> Result<u64, ClientError> {
+        let folder = folder.display().to_string();
+        Ok(self.client.revoke(session, &folder, rule).await?.revoked)
+    }
+}
+
+fn decision(
+    decision: ApprovalDecision,
+    lasting: Option<String>,
+    words: Option<String>,
+) -> ApprovalBody {
+    ApprovalBody {
+        decision,
+        lasting,
+        words,
+    }
+}
+
+/// A run as it is asked for over HTTP.
+fn new_task(new: NewRun) -> NewTask {
+    let budget = sortie_protocol::Budget::from(new.budget);
+    NewTask {
+        message: new.task,
+        label: new.label,
+        agent: new.agent,
+        model: new.model,
+        default_model: Some(new.default_model).filter(|model| !model.is_empty()),
+        fallbacks: new.fallbacks,
+        thinking: new.thinking,
+        session_id: Some(new.session.to_string()),
+        workspace: Some(new.workspace.display().to_string()),
+        mode: Some(new.mode.into()),
+        priority: Some(new.priority),
+        timeout_seconds: new.timeout.map(|timeout| timeout.as_secs()),
+        max_iterations: new.max_iterations,
+        max_depth: new.max_depth,
+        budget: (budget != sortie_protocol::Budget::default()).then_some(budget),
+        isolation: new.isolation,
+        result_schema: new.result_schema,
+        temperature: new.sampling.temperature,
+        max_tokens: new.sampling.max_tokens,
+        report_to: new.report_to.iter().map(sink).collect(),
+        main: new.lane == Lane::Main,
+        lang: Some(new.lang),
+        continues: new.continues.map(|run| run.to_string()),
+    }
+}
+
+fn sink(address: &SinkAddress) -> String {
+    format!("{}:{}", address.scheme, address.target)
+}

@@ -1,0 +1,399 @@
+//! `sortie serve` itself: its start, its end, its files, its keys.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::terminal::at_terminal;
+use crate::world::World;
+
+/// Asks the server with a token; gives the status and the body.
+pub(crate) fn ask(world: &World, token: &str, method: &str, path: &str) -> (u16, String) {
+    let address = world.address();
+    let mut stream = TcpStream::connect(&address).unwrap();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+fn token(world: &World) -> String {
+    let text = std::fs::read_to_string(world.home().join("token")).unwrap();
+    text.trim().to_owned()
+}
+
+fn mode(world: &World, name: &str) -> u32 {
+    let about = std::fs::metadata(world.home().join(name)).unwrap();
+    about.permissions().mode() & 0o777
+}
+
+#[test]
+fn a_server_says_where_it_is_and_leaves_nothing_behind() {
+    let world = World::new();
+    let none = world.sortie(&["status"]);
+    assert_eq!(
+        (none.code, none.out.as_str()),
+        (Some(1), "No server has this store.\n")
+    );
+    let mut server = world.serve();
+    let status = world.json(&["status", "--json"]);
+    assert_eq!(status["status"], "running", "{status}");
+    assert_eq!(status["pid"], server.pid());
+    assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(status["tasks"]["running"], 0);
+    for name in ["server.json", "token", "keys.json"] {
+        assert_eq!(mode(&world, name), 0o600, "{name}");
+    }
+    assert_eq!(ask(&world, &token(&world), "GET", "/api/me").0, 200);
+    assert_eq!(
+        ask(&world, "sortie_aaaaaaaa_wrong", "GET", "/api/me").0,
+        401
+    );
+    server.signal(Signal::TERM);
+    let said = server.end();
+    assert_eq!(said.code, Some(0), "{said:#?}");
+    assert!(
+        said.err
+            .contains("Stopped. What was running is back in the queue"),
+        "{said:#?}"
+    );
+    assert!(!said.err.contains(&token(&world)), "{said:#?}");
+    assert!(!world.home().join("server.json").exists());
+    assert_eq!(world.sortie(&["status"]).code, Some(1));
+}
+
+#[test]
+fn a_program_gets_the_address_as_json() {
+    let world = World::new();
+    let mut server = world.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
+    world.until("the server is there", |world| {
+        world.sortie(&["status"]).code == Some(0)
+    });
+    let address = world.address();
+    server.signal(Signal::INT);
+    let said = server.end();
+    let line: Value = serde_json::from_str(said.out.trim()).unwrap();
+    assert_eq!(line["address"], address);
+    assert_eq!(line["url"], format!("http://{address}"));
+    assert!(!said.err.contains("login?code="), "{said:#?}");
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_with_what_to_do() {
+    let world = World::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let said = world.sortie(&["serve", "--listen", &address]);
+    assert_eq!(said.code, Some(2), "{said:#?}");
+    assert!(
+        said.err
+            .contains(&format!("error: The server cannot listen on {address}.")),
+        "{said:#?}"
+    );
+    assert!(said.err.contains("--listen 127.0.0.1:PORT"), "{said:#?}");
+    for wrong in ["localhost", "7878", "example.com:80", "127.0.0.1:99999"] {
+        let said = world.sortie(&["serve", "--listen", wrong]);
+        assert_eq!(said.code, Some(2), "{said:#?}");
+        assert!(said.err.contains("is no address to listen on"), "{said:#?}");
+    }
+}
+
+#[test]
+fn a_second_server_is_told_where_the_first_is() {
+    let world = World::new();
+    let server = world.serve();
+    let second = world.sortie(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(second.code, Some(6), "{second:#?}");
+    let expected = format!(
+        "error: A server is already there at {} (pid {}).",
+        world.address(),
+        server.pid()
+    );
+    assert!(second.err.contains(&expected), "{second:#?}");
+}
+
+#[test]
+fn a_server_stops_when_it_is_asked_to() {
+    let world = World::new();
+    let none = world.sortie(&["stop"]);
+    assert_eq!(none.code, Some(4), "{none:#?}");
+    let server = world.serve();
+    let said = world.ok(&["stop"]);
+    assert_eq!(
+        said.out,
+        format!("The server (pid {}) has stopped.\n", server.pid())
+    );
+    assert_eq!(server.end().code, Some(0));
+}
+
+#[test]
+fn what_a_killed_server_left_behind_names_nobody() {
+    let world = World::new();
+    let mut server = world.serve();
+    server.signal(Signal::KILL);
+    assert_eq!(server.end().code, None);
+    assert!(world.home().join("server.json").exists());
+    assert_eq!(world.sortie(&["status"]).code, Some(1));
+    assert_eq!(world.sortie(&["stop"]).code, Some(4));
+    let doctor = world.ok(&["doctor"]).out;
+    assert!(
+        doctor.contains("was left behind by a server that died"),
+        "{doctor}"
+    );
+    let model = world.scenario("  - say: here I am\n");
+    assert_eq!(
+        world.ok(&["run", "x", "--model", &model]).out,
+        "here I am\n"
+    );
+    let server = world.serve();
+    let doctor = world.ok(&["doctor"]).out;
+    let pid = format!("pid {}", server.pid());
+    assert!(
+        doctor.contains("server: at 127.0.0.1:") && doctor.contains(&pid),
+        "{doctor}"
+    );
+}
+
+#[test]
+fn secrets_that_others_can_read_are_told() {
+    let world = World::new();
+    drop(world.serve());
+    let path = world.home().join("token");
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(&path, open).unwrap();
+    let doctor = world.sortie(&["doctor"]);
+    assert_eq!(doctor.code, Some(1), "{doctor:#?}");
+    assert!(doctor.out.contains("readable by others:"), "{doctor:#?}");
+}
+
+#[test]
+fn what_was_left_unfinished_goes_on_in_the_server() {
+    let world = World::new();
+    let model = world.scenario("  - say: here I am\n");
+    world.ok(&["spawn", "wait", "--detach", "--model", &model]);
+    let mut server = world.start(&["serve", "--listen", "127.0.0.1:0"]);
+    server.hears("1 task that an earlier process left unfinished goes on.");
+    world.until("the task ends", |world| {
+        world.task("wait")["status"] == "completed"
+    });
+}
+
+#[test]
+fn a_stopped_server_puts_runs_back_and_the_next_one_goes_on() {
+    let world = World::new();
+    let model = world.scenario("  - fault: { kind: hang }\n");
+    let mut server = world.serve();
+    world.ok(&["spawn", "slow", "--detach", "--model", &model]);
+    world.until("the task runs", |world| {
+        world.task("slow")["status"] == "running"
+    });
+    server.signal(Signal::TERM);
+    assert_eq!(server.end().code, Some(0));
+    assert_eq!(world.task("slow")["status"], "running");
+    world.scenario("  - say: slow and steady\n");
+    let _server = world.serve();
+    world.until("the task ends", |world| {
+        world.task("slow")["status"] == "completed"
+    });
+    assert_eq!(world.task("slow")["result"], "slow and steady");
+}
+
+#[test]
+fn keys_are_made_used_rotated_and_taken_away() {
+    let world = World::new();
+    let made = world.json(&[
+        "keys", "create", "--name", "ci", "--role", "viewer", "--json",
+    ]);
+    let (id, first) = (
+        made["key"]["id"].as_str().unwrap(),
+        made["token"].as_str().unwrap(),
+    );
+    let _server = world.serve();
+    let me = |token: &str| ask(&world, token, "GET", "/api/me");
+    let (status, body) = me(first);
+    assert_eq!(status, 200, "{body}");
+    assert!(
+        body.contains("\"name\":\"ci\"") && body.contains("\"viewer\""),
+        "{body}"
+    );
+    assert_eq!(ask(&world, first, "GET", "/api/keys").0, 403);
+
+    let plain = world.ok(&["keys", "rotate", id, "--grace", "1h"]);
+    let second = plain.out.trim();
+    assert!(plain.err.contains("has a new token"), "{plain:#?}");
+    assert_eq!((me(first).0, me(second).0), (200, 200));
+    let third = world.json(&["keys", "rotate", id, "--json"]);
+    let third = third["token"].as_str().unwrap();
+    assert_eq!((me(second).0, me(third).0), (401, 200));
+
+    let listed = world.json(&["keys", "list", "--json"]);
+    let names: Vec<&str> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| key["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["ci", "local"]);
+    let all = world.ok(&["keys", "list"]).out;
+    assert!(all.contains(id) && !all.contains(third), "{all}");
+    world.ok(&["keys", "revoke", id]);
+    assert_eq!(me(third).0, 401);
+    assert_eq!(world.sortie(&["keys", "revoke", id]).code, Some(4));
+}
+
+#[test]
+fn keys_that_make_no_sense_are_refused() {
+    let world = World::new();
+    let create = |rest: &[&str]| {
+        let all = [&["keys", "create", "--role", "viewer"], rest].concat();
+        world.sortie(&all).code
+    };
+    assert_eq!(create(&["--name", ""]), Some(2));
+    assert_eq!(
+        create(&["--name", "a", "--tenant", "Not A Tenant"]),
+        Some(2)
+    );
+    assert_eq!(create(&["--name", "a", "--expires", "soon"]), Some(2));
+    assert_eq!(
+        create(&["--name", "a", "--tenant", "acme", "--expires", "30d"]),
+        Some(0)
+    );
+    assert_eq!(create(&["--name", "gone", "--expires", "0s"]), Some(0));
+}
+
+#[test]
+fn a_link_lets_a_browser_in() {
+    let world = World::new();
+    assert_eq!(world.sortie(&["open"]).code, Some(4));
+    let _server = world.serve();
+    let link = world.ok(&["open"]).out;
+    let expected = format!("http://{}/login?code=", world.address());
+    assert!(link.starts_with(&expected), "{link}");
+    let json = world.json(&["open", "--role", "viewer", "--json"]);
+    assert_ne!(json["url"], link.trim());
+    let said = world.ok(&["open", "--browser"]);
+    assert!(
+        said.err.contains("open the link yourself") || said.err.is_empty(),
+        "{said:#?}"
+    );
+}
+
+#[test]
+fn a_person_at_the_terminal_gets_a_link_and_no_log_does() {
+    let world = World::new();
+    let mut terminal = at_terminal(&world, &["serve", "--listen", "127.0.0.1:0"]);
+    terminal.exp_string("Serving ").unwrap();
+    terminal.exp_string("/login?code=").unwrap();
+    terminal.send_control('c').unwrap();
+    terminal.exp_string("Stopped.").unwrap();
+    terminal.exp_eof().unwrap();
+}
+
+#[test]
+fn a_second_interrupt_leaves_at_once() {
+    let world = World::new();
+    let mut server = world.serve();
+    // Somebody who never says goodbye keeps a server that stops waiting.
+    let mut stream = TcpStream::connect(world.address()).unwrap();
+    write!(
+        stream,
+        "GET /api/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+        world.address(),
+        token(&world)
+    )
+    .unwrap();
+    server
+        .signal(Signal::INT)
+        .hears("Stopping:")
+        .signal(Signal::INT);
+    let said = server.end();
+    assert!(matches!(said.code, Some(0 | 130)), "{said:#?}");
+}
+
+#[test]
+fn an_address_for_others_comes_with_advice() {
+    let world = World::new();
+    let mut server = world.start(&["serve", "--listen", "0.0.0.0:0", "--host", "sortie.example"]);
+    server.hears("put TLS in front of it");
+    assert_eq!(world.sortie(&["status"]).code, Some(0));
+    let address = world.address();
+    let port = address.rsplit(':').next().unwrap();
+    let with_host = |host: &str| {
+        let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+        let token = token(&world);
+        write!(stream, "GET /api/me HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    assert_eq!(with_host("sortie.example"), "200");
+    assert_eq!(with_host("evil.example"), "421");
+}
+
+#[test]
+fn the_server_tells_its_configuration_and_its_health() {
+    let world = World::new().with("SORTIE__PROVIDERS__X__API_KEY", "sk-do-not-show");
+    let _server = world.serve();
+    let token = token(&world);
+    let (status, config) = ask(&world, &token, "GET", "/api/config");
+    assert_eq!(status, 200, "{config}");
+    assert!(
+        config.contains("subagents.max_concurrent") && !config.contains("do-not-show"),
+        "{config}"
+    );
+    let (status, doctor) = ask(&world, &token, "GET", "/api/doctor");
+    assert_eq!(status, 200, "{doctor}");
+    for name in ["store", "sandbox", "server", "port"] {
+        assert!(
+            doctor.contains(&format!("\"name\":\"{name}\"")),
+            "{name}: {doctor}"
+        );
+    }
+    world.write(
+        ".sortie/skills/greet/SKILL.md",
+        "---\nname: greet\ndescription: Says hello\n---\nHello\n",
+    );
+    let (status, skills) = ask(&world, &token, "GET", "/api/skills");
+    assert_eq!(status, 200, "{skills}");
+}
+
+#[test]
+fn the_log_can_be_lines_of_json() {
+    let world = World::new();
+    let mut server = world.start(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "-v",
+        "--log-format",
+        "json",
+    ]);
+    server.hears("Serving ");
+    world.ok(&["status"]);
+    server.signal(Signal::TERM);
+    let said = server.end();
+    let records: Vec<Value> = said
+        .err
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let listening = records
+        .iter()
+        .find(|record| record["message"] == "listening");
+    assert!(
+        listening.is_some_and(|record| record["level"] == "INFO"),
+        "{said:#?}"
+    );
+    assert!(!said.err.contains("login?code="), "{said:#?}");
+    assert!(!said.err.contains(&token(&world)), "{said:#?}");
+}

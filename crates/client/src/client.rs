@@ -1,0 +1,387 @@
+//! Asking the server, one method for each thing that can be asked.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
+use reqwest::{Method, RequestBuilder, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sortie_core::{RequestId, RunId, SessionKey};
+use sortie_protocol::{
+    AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, LinkBody, LoginLink,
+    Me, NewTask, Problem, ReplyNoted, Revoked, Role, ServerState, SteerBody, Task, TaskRef,
+};
+use url::Url;
+
+use crate::events::EventStream;
+use crate::{ClientError, Token};
+
+/// How long a connection may take; the server is near.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long an answer may take: longer than the server gives its own handlers.
+const ANSWER_LIMIT: Duration = Duration::from_secs(45);
+/// How long a server may take to say who is asking: it has nothing to do for it.
+const GREETING_LIMIT: Duration = Duration::from_secs(5);
+/// The largest answer; results of tasks and diffs are far below.
+const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// How often something that must happen once is asked for, if the connection breaks.
+const ATTEMPTS: u32 = 4;
+/// Before the second attempt; twice as long before each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(150);
+/// Names one wish, so that repeating it is not wishing it twice.
+const WISH: &str = "idempotency-key";
+/// Where a stream is to go on.
+const LAST_EVENT: &str = "last-event-id";
+/// What bodies are.
+const JSON: &str = "application/json";
+
+/// A server, and who asks it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    address: SocketAddr,
+    base: Url,
+}
+
+impl Client {
+    /// A client of the server at this address. Nothing is asked yet.
+    pub fn new(address: SocketAddr, token: &Token) -> Result<Self, ClientError> {
+        let mut headers = HeaderMap::new();
+        let bearer: Result<HeaderValue, InvalidHeaderValue> =
+            format!("Bearer {}", token.expose()).parse();
+        let mut bearer = bearer.map_err(|_| ClientError::BadToken)?;
+        bearer.set_sensitive(true);
+        headers.insert(reqwest::header::AUTHORIZATION, bearer);
+        let http = reqwest::Client::builder()
+            .default_headers(headers)
+            .connect_timeout(CONNECT_LIMIT)
+            // The token goes to this address and to nobody else.
+            .redirect(reqwest::redirect::Policy::none())
+            .no_proxy()
+            .build()
+            .map_err(ClientError::NoMeans)?;
+        let base = base(address)?;
+        Ok(Self {
+            http,
+            address,
+            base,
+        })
+    }
+
+    /// Where the server is.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The same client of a server that is elsewhere now.
+    pub fn moved_to(&self, address: SocketAddr) -> Result<Self, ClientError> {
+        let base = base(address)?;
+        let http = self.http.clone();
+        Ok(Self {
+            http,
+            address,
+            base,
+        })
+    }
+
+    /// Who is asking; the quickest way to know that the server is there.
+    pub async fn me(&self) -> Result<Me, ClientError> {
+        let asked = self.request(Method::GET, &["api", "me"]);
+        self.answer(asked.timeout(GREETING_LIMIT), GREETING_LIMIT)
+            .await
+    }
+
+    /// What the server is doing.
+    pub async fn state(&self) -> Result<ServerState, ClientError> {
+        let asked = self.request(Method::GET, &["api", "state"]);
+        self.answer(asked.timeout(GREETING_LIMIT), GREETING_LIMIT)
+            .await
+    }
+
+    /// Makes a task; `wish` names the wish, so that it is made once however often it is asked for.
+    pub async fn create(&self, new: &NewTask, wish: &str) -> Result<Task, ClientError> {
+        self.once(&["api", "tasks"], new, wish).await
+    }
+
+    /// Stops a task and everything below it.
+    pub async fn cancel(&self, run: RunId, reason: &str) -> Result<Cancelled, ClientError> {
+        let body = CancelBody {
+            reason: Some(reason.to_owned()),
+        };
+        // Stopping what has stopped changes nothing: it may be asked again.
+        let path = task(run, "cancel");
+        self.again(|| self.post(&path, &body)).await
+    }
+
+    /// Removes a task and everything below it.
+    pub async fn delete(&self, run: RunId) -> Result<Deleted, ClientError> {
+        let run = run.to_string();
+        let asked = self.request(Method::DELETE, &["api", "tasks", &run]);
+        self.answer(asked, ANSWER_LIMIT).await
+    }
+
+    /// Lets a task and everything below it rest.
+    pub async fn pause(&self, run: RunId) -> Result<Task, ClientError> {
+        let path = task(run, "pause");
+        self.again(|| self.post(&path, &Nothing {})).await
+    }
+
+    /// Lets them go on.
+    pub async fn unpause(&self, run: RunId) -> Result<Task, ClientError> {
+        let path = task(run, "resume");
+        self.again(|| self.post(&path, &Nothing {})).await
+    }
+
+    /// Makes a task like one that has ended.
+    pub async fn retry(&self, run: RunId, wish: &str) -> Result<Task, ClientError> {
+        self.once(&as_parts(&task(run, "retry")), &Nothing {}, wish)
+            .await
+    }
+
+    /// Adds to a task's instruction.
+    pub async fn steer(&self, run: RunId, text: &str, wish: &str) -> Result<TaskRef, ClientError> {
+        let body = SteerBody {
+            text: text.to_owned(),
+        };
+        self.once(&as_parts(&task(run, "steer")), &body, wish).await
+    }
+
+    /// What a task changed in its worktree.
+    pub async fn diff(&self, run: RunId) -> Result<Diff, ClientError> {
+        let asked = self.request(Method::GET, &as_parts(&task(run, "diff")));
+        self.answer(asked, ANSWER_LIMIT).await
+    }
+
+    /// Brings it into the checkout.
+    pub async fn apply(&self, run: RunId) -> Result<Applied, ClientError> {
+        self.post(&task(run, "apply"), &Nothing {}).await
+    }
+
+    /// Throws it away.
+    pub async fn discard(&self, run: RunId) -> Result<TaskRef, ClientError> {
+        self.post(&task(run, "discard"), &Nothing {}).await
+    }
+
+    /// Decides about a call.
+    pub async fn decide(
+        &self,
+        request: &RequestId,
+        body: &ApprovalBody,
+    ) -> Result<ReplyNoted, ClientError> {
+        self.post(&reply_to("approvals", request), body).await
+    }
+
+    /// Answers a question.
+    pub async fn answer_question(
+        &self,
+        request: &RequestId,
+        text: &str,
+    ) -> Result<ReplyNoted, ClientError> {
+        let body = AnswerBody {
+            request_id: None,
+            text: text.to_owned(),
+        };
+        self.post(&reply_to("questions", request), &body).await
+    }
+
+    /// Takes back what was allowed for a session in a folder; all of it if no rule is named.
+    pub async fn revoke(
+        &self,
+        session: &SessionKey,
+        folder: &str,
+        rule: Option<&str>,
+    ) -> Result<Revoked, ClientError> {
+        let path = ["api", "sessions", session.as_str(), "grants"];
+        let mut url = self.url(&path);
+        url.query_pairs_mut().append_pair("workspace", folder);
+        if let Some(rule) = rule {
+            url.query_pairs_mut().append_pair("rule", rule);
+        }
+        let asked = self.http.request(Method::DELETE, url);
+        self.answer(asked, ANSWER_LIMIT).await
+    }
+
+    /// A link that lets a browser in, once.
+    pub async fn login_link(&self, role: Option<Role>) -> Result<LoginLink, ClientError> {
+        let path = ["api".to_owned(), "login-links".to_owned()];
+        self.post(&path, &LinkBody { role }).await
+    }
+
+    /// Listens to what happens; after `last_id`, if the server still knows.
+    pub async fn events(&self, last_id: Option<&str>) -> Result<EventStream, ClientError> {
+        let mut asked = self
+            .request(Method::GET, &["api", "events"])
+            .header(ACCEPT, "text/event-stream");
+        if let Some(id) = last_id {
+            asked = asked.header(LAST_EVENT, id);
+        }
+        let response = tokio::time::timeout(GREETING_LIMIT, asked.send()).await;
+        let response = match response {
+            Ok(Ok(response)) => response,
+            Ok(Err(source)) => return Err(self.broken(source)),
+            Err(_) => return Err(self.slow(GREETING_LIMIT)),
+        };
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        let last_id = last_id.map(str::to_owned);
+        Ok(EventStream::new(self.clone(), response, last_id))
+    }
+
+    async fn post<T: DeserializeOwned>(
+        &self,
+        path: &[String],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let asked = self.request(Method::POST, &as_parts(path));
+        self.answer(self.with_body(asked, body)?, ANSWER_LIMIT)
+            .await
+    }
+
+    /// Asks for something that must happen once, again and again while the connection breaks.
+    async fn once<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+        wish: &str,
+    ) -> Result<T, ClientError> {
+        self.again(|| async {
+            let asked = self.request(Method::POST, path).header(WISH, wish);
+            self.answer(self.with_body(asked, body)?, ANSWER_LIMIT)
+                .await
+        })
+        .await
+    }
+
+    async fn again<T, F, Fut>(&self, ask: F) -> Result<T, ClientError>
+    where
+        F: Fn() -> Fut,
+        Fut: Future<Output = Result<T, ClientError>>,
+    {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..ATTEMPTS {
+            match ask().await {
+                Err(error) if error.may_pass() => {}
+                ended => return ended,
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+        }
+        ask().await
+    }
+
+    fn url(&self, path: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.clear().extend(path);
+        }
+        url
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        self.http.request(method, self.url(path))
+    }
+
+    fn with_body(
+        &self,
+        asked: RequestBuilder,
+        body: &impl Serialize,
+    ) -> Result<RequestBuilder, ClientError> {
+        let body = serde_json::to_vec(body).map_err(|error| self.strange(&error.to_string()))?;
+        Ok(asked.header(CONTENT_TYPE, JSON).body(body))
+    }
+
+    async fn answer<T: DeserializeOwned>(
+        &self,
+        asked: RequestBuilder,
+        limit: Duration,
+    ) -> Result<T, ClientError> {
+        let answered = async {
+            let sent = asked.header(ACCEPT, JSON).send().await;
+            let response = sent.map_err(|source| self.broken(source))?;
+            if !response.status().is_success() {
+                return Err(self.refused(response).await);
+            }
+            let body = self.body(response).await?;
+            serde_json::from_slice(&body).map_err(|error| self.strange(&error.to_string()))
+        };
+        match tokio::time::timeout(limit, answered).await {
+            Ok(answered) => answered,
+            Err(_) => Err(self.slow(limit)),
+        }
+    }
+
+    async fn refused(&self, response: Response) -> ClientError {
+        let status = response.status();
+        match self.body(response).await {
+            Ok(body) => match serde_json::from_slice::<Problem>(&body) {
+                Ok(problem) => ClientError::Refused(Box::new(problem)),
+                Err(_) => self.strange(&format!("it answered {status}")),
+            },
+            Err(error) => error,
+        }
+    }
+
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(part) = response
+            .chunk()
+            .await
+            .map_err(|source| self.broken(source))?
+        {
+            body.extend_from_slice(&part);
+            if body.len() > MAX_ANSWER_BYTES {
+                return Err(self.strange("an answer without an end"));
+            }
+        }
+        Ok(body)
+    }
+
+    pub(crate) fn broken(&self, source: reqwest::Error) -> ClientError {
+        if source.is_timeout() {
+            return self.slow(CONNECT_LIMIT);
+        }
+        ClientError::Unreachable {
+            address: self.address,
+            source: source.without_url(),
+        }
+    }
+
+    pub(crate) const fn slow(&self, limit: Duration) -> ClientError {
+        ClientError::Slow {
+            address: self.address,
+            limit,
+        }
+    }
+
+    pub(crate) fn strange(&self, what: &str) -> ClientError {
+        ClientError::Strange {
+            address: self.address,
+            what: what.to_owned(),
+        }
+    }
+}
+
+fn base(address: SocketAddr) -> Result<Url, ClientError> {
+    Url::parse(&format!("http://{address}/")).map_err(|error| ClientError::Strange {
+        address,
+        what: error.to_string(),
+    })
+}
+
+/// A body that says nothing.
+#[derive(Serialize)]
+struct Nothing {}
+
+fn task(run: RunId, action: &str) -> [String; 4] {
+    ["api".into(), "tasks".into(), run.to_string(), action.into()]
+}
+
+fn reply_to(kind: &str, request: &RequestId) -> [String; 3] {
+    ["api".into(), kind.into(), request.to_string()]
+}
+
+fn as_parts(path: &[String]) -> Vec<&str> {
+    path.iter().map(String::as_str).collect()
+}

@@ -1,0 +1,116 @@
+//! Server-sent events out of bytes, pure and bounded.
+
+/// The longest event. The server's own are far below; who sends more is not it.
+pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
+
+/// One event as it was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// Where to go on after it; empty where nobody said.
+    pub(crate) id: String,
+    /// What it says.
+    pub(crate) data: String,
+}
+
+/// An event is longer than any event of the server, or no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+/// Takes bytes as they come and gives events when they are whole.
+#[derive(Debug, Default)]
+pub(crate) struct Decoder {
+    line: Vec<u8>,
+    event: Sent,
+    has_data: bool,
+    after_return: bool,
+}
+
+impl Decoder {
+    /// The events that these bytes complete.
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Sent>, Unreadable> {
+        let mut whole = Vec::new();
+        for byte in bytes {
+            let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
+            match byte {
+                // The second half of one end of a line.
+                b'\n' if after_return => {}
+                b'\n' | b'\r' => whole.extend(self.end_line()?),
+                byte => self.line.push(*byte),
+            }
+            if self.line.len() + self.event.data.len() > MAX_EVENT_BYTES {
+                return Err(Unreadable);
+            }
+        }
+        Ok(whole)
+    }
+
+    fn end_line(&mut self) -> Result<Option<Sent>, Unreadable> {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            let event = std::mem::take(&mut self.event);
+            return Ok(std::mem::take(&mut self.has_data).then_some(event));
+        }
+        let line = String::from_utf8(line).map_err(|_| Unreadable)?;
+        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match name {
+            "data" => {
+                if std::mem::replace(&mut self.has_data, true) {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+            }
+            "id" => value.clone_into(&mut self.event.id),
+            // A comment, the kind, which is in the data too, or nothing that concerns us.
+            _ => {}
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        // However the bytes are cut, the events are the same.
+        for size in [1, 2, 3, 7, text.len().max(1)] {
+            let mut decoder = Decoder::default();
+            let mut events = Vec::new();
+            for part in text.as_bytes().chunks(size) {
+                events.extend(decoder.take(part).unwrap());
+            }
+            let events: Vec<(&str, &str)> = events
+                .iter()
+                .map(|event| (event.id.as_str(), event.data.as_str()))
+                .collect();
+            assert_eq!(events, expected, "{text:?} in parts of {size}");
+        }
+    }
+
+    #[test]
+    fn events_are_read_however_they_are_written() {
+        check("id: a-1\ndata: {}\n\n", &[("a-1", "{}")]);
+        check("data:{}\r\ndata: x\r\n\r\n", &[("", "{}\nx")]);
+        check(
+            "data: a\rdata: b\r\rdata: c\n\n",
+            &[("", "a\nb"), ("", "c")],
+        );
+        check(": heartbeat\n\n", &[]);
+        check("event: tool\nid: 7\n\n", &[]);
+        check("data\n\n", &[("", "")]);
+        check("data: 完成\n\ndata: half", &[("", "完成")]);
+    }
+
+    #[test]
+    fn what_never_ends_is_refused() {
+        let mut decoder = Decoder::default();
+        let part = vec![b'x'; 1 << 20];
+        let mut refused = false;
+        for _ in 0..=MAX_EVENT_BYTES >> 20 {
+            refused |= decoder.take(&part).is_err();
+        }
+        assert!(refused);
+        assert_eq!(Decoder::default().take(b"data: \xff\n"), Err(Unreadable));
+    }
+}
