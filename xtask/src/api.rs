@@ -16,18 +16,18 @@ use crate::{binary, place, shell, tools};
 use server::Server;
 
 /// Requests that are made up for each operation, besides examples and the edges of each field.
-const MAX_EXAMPLES: &str = "15";
+const MAX_EXAMPLES: &str = "30";
 /// The same requests every day: a failure in CI is one that you can see at home.
 const SEED: &str = "20260101";
-/// What every answer has to be.
-const CHECKS: [&str; 7] = [
+/// What every answer has to be. That nothing is answered without a token is tested in `crates/server`:
+/// after a few tries with bad ones this server would not listen to us any more.
+const CHECKS: [&str; 6] = [
     "not_a_server_error",
     "status_code_conformance",
     "content_type_conformance",
     "response_schema_conformance",
     "response_headers_conformance",
     "negative_data_rejection",
-    "ignored_auth",
 ];
 /// Streams that never end, a socket, and the way out.
 const LEFT_OUT: &str = r"^/api/(events|ws|logout)$";

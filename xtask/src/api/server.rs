@@ -42,16 +42,38 @@ pub(super) struct Server {
 #[derive(Debug)]
 pub(super) struct Seeded {
     task: String,
-    session: String,
+    /// One that may be deleted.
+    spare: String,
+    session: &'static str,
+    approval: String,
+    /// Not the one that we ask with.
+    key: String,
 }
 
 impl Seeded {
-    /// Tells Schemathesis what exists, so that requests are about something.
+    /// Tells Schemathesis what exists, so that requests are about something. The first that fits
+    /// counts.
     pub(super) fn config(&self) -> String {
-        let Self { task, session } = self;
-        format!(
-            "[parameters]\n\"path.id\" = {task:?}\n\"path.session_id\" = {session:?}\n\"path.name\" = \"explore\"\n"
-        )
+        let operations = [
+            ("DELETE", "^/api/tasks/[^/]*$", "id", self.spare.as_str()),
+            ("", "^/api/tasks/", "id", &self.task),
+            ("", "^/api/sessions/", "id", self.session),
+            ("", "^/api/agents/", "name", "explore"),
+            ("", "^/api/(approvals|questions)/", "id", &self.approval),
+            ("", "^/api/keys/", "id", &self.key),
+        ];
+        operations
+            .map(|(method, path, name, value)| {
+                let method = match method {
+                    "" => String::new(),
+                    method => format!("include-method = {method:?}\n"),
+                };
+                format!(
+                    "[[operations]]\n{method}include-path-regex = {path:?}\n\
+                     parameters = {{ \"path.{name}\" = {value:?} }}\n"
+                )
+            })
+            .concat()
     }
 }
 
@@ -140,19 +162,36 @@ impl Server {
             .is_none())
     }
 
-    /// Makes a few runs: one with a child, one that waits for a person, one that is done.
+    /// Makes a few runs (one with a child, one that waits for a person, one that is done) and a key.
     pub(super) fn seed(&self) -> Result<Seeded> {
         let session = "api:seeded";
-        let task = self.run("send one out", session, "completed")?;
-        self.run("ask a person", "api:asking", "running")?;
-        self.run("say a word", session, "completed")?;
+        let task = self.run("send one out", session, |task| {
+            task["status"] == "completed"
+        })?;
+        self.run("ask a person", "api:asking", |task| {
+            task["waiting_on"] == "approval"
+        })?;
+        let spare = self.run("say a word", session, |task| task["status"] == "completed")?;
+        let approvals = self.ask("GET /api/approvals", None)?;
+        let approval = approvals[0]["id"].as_str().context("nobody is asked")?;
+        let wish = json!({"name": "spare", "role": "viewer"});
+        let made = self.ask("POST /api/keys", Some(&wish))?;
+        let key = made["key"]["id"].as_str().context("no key was made")?;
         Ok(Seeded {
             task,
-            session: session.to_owned(),
+            spare,
+            session,
+            approval: approval.to_owned(),
+            key: key.to_owned(),
         })
     }
 
-    fn run(&self, message: &str, session: &str, until: &str) -> Result<String> {
+    fn run(
+        &self,
+        message: &str,
+        session: &str,
+        is_there: impl Fn(&Value) -> bool,
+    ) -> Result<String> {
         let model = format!("script:{}", self.folder.join("script.yaml").display());
         let body = json!({
             "message": message,
@@ -170,12 +209,12 @@ impl Server {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let task = self.ask(&format!("GET /api/tasks/{id}"), None)?;
-            if task["status"] == until {
+            if is_there(&task) {
                 return Ok(id);
             }
             ensure!(
                 Instant::now() < deadline,
-                "{message:?} is not {until}: {task}"
+                "{message:?} does not get there: {task}"
             );
             std::thread::park_timeout(LOOK_EVERY);
         }
