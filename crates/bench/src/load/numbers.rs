@@ -90,6 +90,8 @@ pub(crate) struct Row {
     pub(crate) aim: String,
     /// Whether a promise was not kept. A number that missed its aim by the machine's fault is none.
     pub(crate) broken: bool,
+    /// Whether it says how fast the machine is, too.
+    pub(crate) timed: bool,
     pub(crate) value: f64,
 }
 
@@ -101,6 +103,7 @@ impl Row {
             measured: measured.into(),
             aim: String::new(),
             broken: false,
+            timed: false,
             value,
         }
     }
@@ -111,6 +114,14 @@ impl Row {
         Self {
             aim: aim.into(),
             broken,
+            ..self
+        }
+    }
+
+    /// A number that says how fast the machine is, too: in the short form it breaks nothing.
+    pub(crate) fn timed(self) -> Self {
+        Self {
+            timed: true,
             ..self
         }
     }

@@ -67,7 +67,8 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
         .within(
             format!("≤ {MAX_SLOWDOWN_PERCENT:.0} % slower"),
             BROKEN_SLOWDOWN_PERCENT,
-        ),
+        )
+        .timed(),
         Row::number(
             "requests a second that were really answered",
             format!("{:.0}", asked.per_second()),
@@ -78,7 +79,8 @@ pub(crate) async fn measure(sortie: &Path, scene: Scene) -> Result<Vec<Row>> {
             asked.latencies.shown(),
             asked.latencies.per_mille(990) as f64,
         )
-        .within("", BROKEN_P99_MS),
+        .within("", BROKEN_P99_MS)
+        .timed(),
         Row::number(
             "answers that were not 200",
             asked.bad.to_string(),
