@@ -1,0 +1,297 @@
+// How the page looks and feels, against a stand-in for the server: both themes, both languages, narrow
+// screens, keyboard only, ten thousand tasks, and words of a model that wants harm.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, afterEach, before, describe, it } from "node:test";
+import { standIn } from "./stand-in.mjs";
+import { buildPage, launch, open, until } from "./tools.mjs";
+
+let dist, browser;
+before(async () => {
+  [dist, browser] = await Promise.all([buildPage(), launch()]);
+});
+after(() => browser?.close());
+
+// A server that a failed test left would keep the runner waiting for ever.
+const servers = [];
+async function serve(options) {
+  const server = await standIn(options);
+  servers.push(server);
+  return server;
+}
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close().catch(() => undefined);
+});
+
+function places(server) {
+  const done = server.tasks.find((task) => task.status === "completed" && task.parent_id).task_id;
+  const running = server.tasks.findLast((task) => task.status === "running" && task.parent_id).task_id;
+  const tab = (name) => `/tasks/${done}/${name}`;
+  return {
+    tasks: "/tasks", running: `/tasks/${running}`, result: tab("result"), transcript: tab("transcript"), children: `/tasks/${server.tasks.at(-4).root_id}/children`, "task-timeline": tab("timeline"), diff: tab("diff"), policy: tab("policy"), audit: tab("audit"),
+    verdict: tab("verdict"), journal: tab("journal"), details: tab("details"), timeline: "/timeline", chat: "/chat/web:demo", "new-chat": "/chat/web:new", approvals: "/approvals", agents: "/agents", agent: "/agents/explore", stats: "/stats",
+  };
+}
+
+/** The page has asked for all it needs, and shows it. */
+async function settled(page) {
+  await page.waitForSelector("main h1", { state: "attached" });
+  await until("nothing is loading", () => page.evaluate(() => ![...document.querySelectorAll("main .none[role=status]")].length));
+  await page.waitForLoadState("networkidle");
+}
+
+describe("looks", () => {
+  const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+  for (const [theme, language] of [["light", "en-US"], ["dark", "zh-CN"]]) {
+    it(`is accessible on every page, ${theme}, ${language}`, async () => {
+      const server = await serve({ dist });
+      // The checker is a script from outside, which the policy of the page rightly refuses.
+      const at = await open(browser, server.url, { colorScheme: theme, locale: language, bypassCSP: true, reducedMotion: "reduce", expected: ["/api/sessions/web%3Anew"] });
+      const axe = await readFile(axePath, "utf8");
+      const found = [];
+      for (const [name, path] of Object.entries(places(server))) {
+        await at.go(path);
+        await settled(at.page);
+        if (name === "tasks") await at.page.keyboard.press("j");
+        await at.shot(`${theme}-${name}`);
+        await at.page.evaluate(axe);
+        const { violations } = await at.page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+        found.push(...violations.map((broken) => `${name}: ${broken.id}: ${broken.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 140)} ${node.failureSummary}`).join(" | ")}`));
+      }
+      assert.deepEqual(found, []);
+      assert.equal(await at.page.evaluate(() => document.documentElement.lang), language.slice(0, 2));
+      assert.deepEqual(await at.done(), []);
+      await server.close();
+    });
+  }
+
+  it("fits a telephone", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url, { viewport: { width: 390, height: 800 }, hasTouch: true, expected: ["/api/sessions/web%3Anew"] });
+    for (const [name, path] of Object.entries(places(server))) {
+      await at.go(path);
+      await settled(at.page);
+      assert.equal(await at.page.evaluate(() => document.documentElement.scrollWidth), 390, name);
+      const cut = await at.page.evaluate(() => [...document.querySelectorAll("main button, main input, main textarea, main select, nav a")].filter((element) => {
+        const box = element.getBoundingClientRect();
+        return box.width > 0 && box.right > 391 && !element.closest(".tabs, .chips, .table, .diff, pre");
+      }).map((element) => element.outerHTML.slice(0, 100)));
+      assert.deepEqual(cut, [], name);
+      await at.shot(`phone-${name}`);
+    }
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+
+  it("keeps theme and language when told", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url, { colorScheme: "light" });
+    await at.go("/tasks");
+    await settled(at.page);
+    const ground = () => at.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const light = await ground();
+    await at.page.getByRole("button", { name: /Theme/ }).click();
+    assert.notEqual(await ground(), light);
+    await at.page.getByRole("button", { name: "Language: 中文" }).click();
+    await at.page.reload();
+    await settled(at.page);
+    assert.notEqual(await ground(), light);
+    assert.equal(await at.page.getByRole("link", { name: "任务" }).count(), 1);
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+});
+
+describe("keyboard", () => {
+  it("reaches everything", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url);
+    const { page } = at;
+    const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); };
+    await at.go("/");
+    await settled(page);
+    await press("?");
+    await page.waitForSelector("dialog[open]");
+    await press("Escape");
+    await page.waitForSelector("dialog[open]", { state: "detached" });
+    for (const [key, path] of [["c", "/chat"], ["l", "/timeline"], ["a", "/approvals"], ["e", "/agents"], ["s", "/stats"], ["t", "/tasks"]]) {
+      await press("g", key);
+      await until(`g ${key}`, () => new URL(page.url()).pathname.startsWith(path));
+      await settled(page);
+    }
+    await press("/");
+    await page.keyboard.type("parser");
+    await until("only parsers", () => page.evaluate(() => { const names = [...document.querySelectorAll('[aria-level="2"] .name a')]; return names.length > 0 && names.every((name) => name.textContent.includes("parser")); }));
+    await press("Enter", "j");
+    await press("Escape");
+    await until("no filter", () => page.evaluate(() => document.querySelector("input[type=search]").value === ""));
+    await press("Home", "j", "Enter");
+    await until("a task", () => /\/tasks\/[0-9a-f-]{36}/.test(page.url()));
+    await settled(page);
+    await press("]", "]");
+    await until("another tab", () => /\/(children|timeline|diff)$/.test(page.url()));
+    await press("Escape");
+    await until("the list", () => page.url().endsWith("/tasks"));
+    await settled(page);
+    await press("Home", "x");
+    await page.waitForSelector("dialog[open]");
+    await press("Enter");
+    await until("cancelled", () => server.posted.some((one) => one.path.endsWith("/cancel")));
+    await press("n");
+    await page.waitForSelector("dialog[open] textarea");
+    await page.keyboard.type("do a thing");
+    await press("Control+Enter");
+    await until("created", () => server.posted.some((one) => one.path === "/api/tasks" && one.body.message === "do a thing"));
+    // With Tab alone: the focus is always seen.
+    await at.go("/approvals");
+    await settled(page);
+    for (let n = 0; n < 25; n++) {
+      await press("Tab");
+      const outline = await page.evaluate(() => { const element = document.activeElement; return element === document.body ? "body" : getComputedStyle(element).outlineStyle; });
+      assert.notEqual(outline, "none");
+    }
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+
+  it("answers requests with words and lasting choices", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url);
+    await at.go("/approvals");
+    await settled(at.page);
+    assert.match(await at.page.title(), /^\(2\) /);
+    const card = at.page.getByRole("article", { name: /asks for approval/ });
+    await card.getByLabel(/Words/).fill("not this file");
+    await card.getByRole("button", { name: "Refuse" }).click();
+    await until("refused", () => server.posted.some((one) => one.path === "/api/approvals/req-1" && one.body.decision === "deny" && one.body.words === "not this file"));
+    await card.getByLabel(/from now on/).selectOption("edit(src/**)");
+    await card.getByRole("button", { name: "Approve" }).click();
+    await until("approved", () => server.posted.some((one) => one.body?.decision === "approve" && one.body.lasting === "edit(src/**)" && one.body.words === undefined));
+    await at.page.getByRole("button", { name: "0.2" }).click();
+    await until("answered", () => server.posted.some((one) => one.path === "/api/questions/req-2" && one.body.text === "0.2"));
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+});
+
+describe("volume", () => {
+  const rows = (page) => page.evaluate(() => document.querySelectorAll('.canvas [role="row"]').length);
+
+  it("shows ten thousand tasks with few nodes", async () => {
+    const server = await serve({ dist, count: 10_000 });
+    const at = await open(browser, server.url);
+    const { page } = at;
+    await at.go("/tasks");
+    await settled(page);
+    let most = 0;
+    await until("all are loaded", async () => {
+      await page.evaluate(() => { const list = document.querySelector(".scroll"); list.scrollTop = list.scrollHeight; });
+      most = Math.max(most, await rows(page));
+      return (await page.locator(".foot").textContent()).includes("10000 shown");
+    }, 40);
+    assert.ok(most > 10 && most < 80, `${most} rows at most`);
+    assert.ok((await page.evaluate(() => document.querySelectorAll("*").length)) < 2_500);
+    // One record changes: one row is touched.
+    await page.evaluate(() => {
+      globalThis.touched = new Set();
+      new MutationObserver((list) => { for (const one of list) { const row = (one.target.nodeType === 1 ? one.target : one.target.parentElement)?.closest('[role="row"]'); if (row) globalThis.touched.add(row.id); } }).observe(document.querySelector(".scroll"), { subtree: true, childList: true, characterData: true, attributes: true });
+    });
+    const first = server.tasks[1];
+    server.send({ type: "tasks", tasks: [{ ...first, progress: 77, tool_calls: 99, seq: 99 }] });
+    await until("the row changed", () => page.evaluate(() => globalThis.touched.size > 0));
+    const touched = await page.evaluate(() => [...globalThis.touched]);
+    assert.ok(touched.includes(`row-${first.task_id}`), String(touched));
+    const others = new Set(server.tasks.filter((task) => task.status !== "running").map((task) => `row-${task.task_id}`));
+    assert.deepEqual(touched.filter((row) => others.has(row) && row !== `row-${first.task_id}`), []);
+    await at.shot("ten-thousand");
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+
+  it("draws a timeline of 200 rows and 100 spans each", async () => {
+    const server = await serve({ dist, count: 400, perRow: 100 });
+    const at = await open(browser, server.url);
+    await at.go(`/timeline/${server.tasks[0].task_id}`);
+    await settled(at.page);
+    await at.page.waitForSelector(".gantt rect");
+    const count = () => at.page.evaluate(() => document.querySelectorAll(".gantt rect").length);
+    assert.ok((await count()) < 5_000, `${await count()} bars`);
+    const before = await at.page.locator(".gantt .axis").textContent();
+    await at.page.locator(".gantt .scroll").focus();
+    await at.page.keyboard.press("+");
+    await at.page.keyboard.press("+");
+    await until("zoomed", async () => (await at.page.locator(".gantt .axis").textContent()) !== before);
+    await at.page.keyboard.press("ArrowDown");
+    await at.page.keyboard.press("ArrowRight");
+    await until("told", async () => /for .*, from/.test(await at.page.locator(".tip").textContent()));
+    await at.page.keyboard.press("0");
+    await until("fits", async () => (await at.page.locator(".gantt .axis").textContent()) === before);
+    await at.shot("timeline-200");
+    await at.page.getByText("As a table").click();
+    assert.equal(await at.page.locator("tbody tr").count(), 200);
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+});
+
+describe("connection", () => {
+  it("says that it is lost, comes back and shows what changed", async () => {
+    let server = await serve({ dist, count: 24 });
+    const at = await open(browser, server.url, { expected: ["WebSocket", "ERR_CONNECTION_REFUSED", "Failed to load resource"] });
+    await at.go("/tasks");
+    await settled(at.page);
+    await at.page.locator("input[type=search]").fill("parser");
+    const { port } = server;
+    await server.close();
+    await at.page.waitForSelector(".lost");
+    await at.shot("lost");
+    server = await serve({ dist, count: 60, port, epoch: "e2" });
+    await at.page.waitForSelector(".lost", { state: "detached", timeout: 30_000 });
+    await until("the new ones are there", async () => (await at.page.locator('[aria-level="2"]').count()) > 3);
+    await at.page.reload();
+    await settled(at.page);
+    assert.equal(await at.page.locator("input[type=search]").inputValue(), "parser");
+    await at.go("/chat/web:demo");
+    await settled(at.page);
+    await at.page.getByLabel("Message").fill("half a thought");
+    await at.page.reload();
+    await settled(at.page);
+    assert.equal(await at.page.getByLabel("Message").inputValue(), "half a thought");
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+});
+
+describe("harm", () => {
+  const WORDS = [
+    `<script>alert(1)</script><img src="https://evil.example/a.png" onerror="alert(1)"><svg onload=alert(1)>`,
+    `[x](javascript:alert(1)) ![y](https://evil.example/b.png) <https://evil.example/c> <iframe src=https://evil.example></iframe>`,
+    `"><style>@import url(https://evil.example/d.css);</style><base href="https://evil.example/"><meta http-equiv=refresh content="0;url=https://evil.example">`,
+    `\u001b[31mred\u001b]8;;https://evil.example\u0007link\u0000 \u202etxet desrever\u2066 ${"{{constructor.constructor('alert(1)')()}}"} \${alert(1)}`,
+    `__proto__ ${">".repeat(300)} ${"*".repeat(300)}\n\n| ${"| ".repeat(50)}`,
+  ];
+  for (const [n, words] of WORDS.entries()) {
+    it(`does nothing with hostile words, ${n + 1}`, async () => {
+      const server = await serve({ dist, words, count: 24 });
+      const at = await open(browser, server.url);
+      const session = encodeURIComponent(`web:${words}`);
+      for (const [name, path] of Object.entries({ ...places(server), chat: `/chat/${session}` })) {
+        if (name === "new-chat") continue;
+        await at.go(path);
+        await settled(at.page);
+        for (const summary of await at.page.locator("main summary").all()) await summary.click({ timeout: 1_000 }).catch(() => undefined);
+        const bad = await at.page.evaluate(() => {
+          const nodes = [...document.querySelectorAll("main img, main iframe, main script, main style, main object, main embed, main base, main meta, main form[action], main link")].map((node) => node.outerHTML.slice(0, 120));
+          const links = [...document.querySelectorAll("a")].filter((a) => !["http:", "https:", "mailto:"].includes(a.protocol) || (a.origin !== location.origin && (a.rel !== "noopener noreferrer nofollow" || a.target !== "_blank"))).map((a) => a.outerHTML.slice(0, 160));
+          const odd = /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/.test(document.body.innerText) ? ["a hidden character is shown as it is"] : [];
+          return [...nodes, ...links, ...odd];
+        });
+        assert.deepEqual(bad, [], name);
+      }
+      if (n === 0) await at.shot("hostile");
+      assert.deepEqual(await at.done(), []);
+      await server.close();
+    });
+  }
+});

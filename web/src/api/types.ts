@@ -1,0 +1,35 @@
+// The words of the public API, as the page uses them: names for parts of what was generated from its document.
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Agent = Schemas["Agent"];
+export type Approval = Schemas["Approval"];
+export type AuditLine = Schemas["AuditLine"];
+export type Balance = Schemas["Balance"];
+export type Cancelled = Schemas["Cancelled"];
+export type EffectivePolicy = Schemas["EffectivePolicy"];
+export type JournalEntry = Schemas["JournalEntry"];
+export type Me = Schemas["Me"];
+export type MessageAccepted = Schemas["MessageAccepted"];
+export type NewMessage = Schemas["NewMessage"];
+export type NewTask = Schemas["NewTask"];
+export type Question = Schemas["Question"];
+export type Request = Schemas["Request"];
+export type Ruling = Schemas["Ruling"];
+export type ServerState = Schemas["ServerState"];
+export type Session = Schemas["Session"];
+export type SessionDetail = Schemas["SessionDetail"];
+export type Stats = Schemas["Stats"];
+export type Status = Schemas["Status"];
+export type Task = Schemas["Task"];
+export type TaskDetail = Schemas["TaskDetail"];
+export type Timeline = Schemas["Timeline"];
+export type TimelineTask = Schemas["TimelineTask"];
+export type TranscriptItem = Schemas["TranscriptItem"];
+export type TreeBudget = Schemas["BudgetLine"];
+export type Turn = Schemas["Turn"];
+export type UsagePoint = Schemas["UsagePoint"];
+
+/** What time went to. The document leaves it open; a kind this page does not know is `other`. */
+export type SpanKind = "slot" | "model" | "rate_limit" | "tool" | "approval" | "question" | "children" | "paused" | "other";

@@ -1,0 +1,166 @@
+// The frame around all pages: where to go, how it looks, whether it is live.
+import { effect, signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { loggedOut, post } from "./api/client";
+import { choose, lang, t, type Key } from "./i18n";
+import { connection, now, world } from "./live";
+import { go, href, place, type Place } from "./router";
+import { ApprovalsPage } from "./pages/approvals";
+import { TasksPage } from "./pages/tasks";
+import { TaskPage } from "./pages/task";
+import { pressed, useKeys } from "./ui/hooks";
+import { Icon, Logo, type IconName } from "./ui/icons";
+import { Lazy } from "./ui/lazy";
+import { Dialog, Doubts, Loading, Notes, say } from "./ui/parts";
+import { cycle, theme } from "./ui/theme";
+
+const PAGES: readonly { key: string; icon: IconName; name: Key; to: Place; pages: readonly string[] }[] = [
+  { key: "t", icon: "tasks", name: "nav.tasks", to: { page: "tasks" }, pages: ["tasks", "task"] },
+  { key: "c", icon: "chat", name: "nav.chat", to: { page: "chat", session: null }, pages: ["chat"] },
+  { key: "l", icon: "timeline", name: "nav.timeline", to: { page: "timeline", id: null }, pages: ["timeline"] },
+  { key: "a", icon: "approvals", name: "nav.approvals", to: { page: "approvals" }, pages: ["approvals"] },
+  { key: "e", icon: "agents", name: "nav.agents", to: { page: "agents", name: null }, pages: ["agents"] },
+  { key: "s", icon: "stats", name: "nav.stats", to: { page: "stats" }, pages: ["stats"] },
+];
+
+const helping = signal(false);
+
+export function App() {
+  const at = place.value;
+  const main = useRef<HTMLElement>(null);
+  useEffect(() => {
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+  useEffect(() => {
+    // The reader of a new page begins at its beginning.
+    if (document.activeElement === document.body || document.activeElement?.closest("nav")) main.current?.focus({ preventScroll: true });
+    main.current?.scrollTo(0, 0);
+  }, [at.page, "id" in at ? at.id : "", "session" in at ? at.session : ""]);
+  useKeys({
+    "?": () => (helping.value = true),
+    T: cycle,
+    ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => go(page.to)])),
+  });
+  if (loggedOut.value) return <LoggedOut />;
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>{t("app.skip")}</a>
+      <Bar />
+      <Lost />
+      <main id="main" ref={main} tabIndex={-1}>{connection.line.value.state === "connecting" && !world.me.value ? <Loading /> : <Current at={at} />}</main>
+      <Notes />
+      <Doubts />
+      {helping.value && <Help />}
+    </div>
+  );
+}
+
+function Current({ at }: { at: Place }) {
+  switch (at.page) {
+    case "tasks":
+      return <TasksPage />;
+    case "task":
+      return <TaskPage key={at.id} id={at.id} tab={at.tab} />;
+    case "approvals":
+      return <ApprovalsPage />;
+    case "timeline":
+      return <Lazy key="timeline" load={() => import("./pages/timeline").then((loaded) => loaded.TimelinePage)} props={{ id: at.id }} />;
+    case "chat":
+      return <Lazy key="chat" load={() => import("./pages/chat").then((loaded) => loaded.ChatPage)} props={{ session: at.session }} />;
+    case "agents":
+      return <Lazy key="agents" load={() => import("./pages/agents").then((loaded) => loaded.AgentsPage)} props={{ name: at.name }} />;
+    case "stats":
+      return <Lazy key="stats" load={() => import("./pages/stats").then((loaded) => loaded.StatsPage)} props={{}} />;
+  }
+}
+
+function Bar() {
+  const waiting = world.requests.value.size;
+  const page = place.value.page;
+  const me = world.me.value;
+  return (
+    <header class="bar">
+      <a class="brand" href="/tasks"><Logo /><span>Sortie</span></a>
+      <nav aria-label={t("nav.label")}>
+        {PAGES.map((entry) => (
+          <a key={entry.key} href={href(entry.to)} aria-current={entry.pages.includes(page) ? "page" : undefined}>
+            <Icon name={entry.icon} size={15} /><span>{t(entry.name)}</span>
+            {entry.key === "a" && waiting > 0 && <span class="badge" aria-label={t("approvals.count", { count: waiting })}>{waiting > 99 ? "99+" : waiting}</span>}
+          </a>
+        ))}
+      </nav>
+      <div class="tools">
+        <Live />
+        <button type="button" class="button plain" aria-label={`${t("app.theme")}: ${t(`app.theme.${theme.value}`)}`} title={t(`app.theme.${theme.value}`)} onClick={cycle}><Icon name={theme.value === "light" ? "sun" : theme.value === "dark" ? "moon" : "half"} /></button>
+        <button type="button" class="button plain" lang={lang.value === "en" ? "zh" : "en"} aria-label={`${t("app.language")}: ${lang.value === "en" ? "中文" : "English"}`} onClick={() => choose(lang.value === "en" ? "zh" : "en")}>{lang.value === "en" ? "中文" : "English"}</button>
+        <button type="button" class="button plain" aria-label={t("app.keys")} title={me ? t("app.role", { name: me.name, role: me.role }) : undefined} onClick={() => (helping.value = true)}><Icon name="help" /></button>
+      </div>
+    </header>
+  );
+}
+
+function Live() {
+  const { state } = connection.line.value;
+  return <span class="live" data-state={state}><i aria-hidden="true" /><span>{state === "on" ? t("live.on") : state === "connecting" ? t("live.connecting") : ""}</span></span>;
+}
+
+/** Says that what is shown may be old, for how long, and offers to try at once. */
+function Lost() {
+  const line = connection.line.value;
+  const [was, setWas] = useState(false);
+  useEffect(() => {
+    if (line.state === "lost") setWas(true);
+    if (line.state === "on" && was) {
+      setWas(false);
+      say(t("live.back"));
+    }
+  }, [line.state]);
+  if (line.state !== "lost") return <div role="status" hidden />;
+  const seconds = Math.max(0, Math.ceil((line.until - now.value) / 1_000));
+  return (
+    <div class="lost">
+      <span role="status">{t("live.lost", { seconds })}</span>
+      <button type="button" class="button small" onClick={() => connection.open()}>{t("live.now")}</button>
+    </div>
+  );
+}
+
+function LoggedOut() {
+  return (
+    <main class="login">
+      <h1>{t("login.title")}</h1>
+      <p>{t("login.open")}</p>
+      <pre class="code">sortie open</pre>
+      <p class="quiet small">{t("login.why")}</p>
+      <p><a class="button" href="/login" target="_self">{t("login.paste")}</a></p>
+    </main>
+  );
+}
+
+const KEYS: readonly [string, Key][] = [
+  ["?", "keys.help"], ["/", "keys.search"], ["j k", "keys.next"], ["Enter", "keys.open"], ["Esc", "keys.back"], ["h l", "keys.fold"], ["g t, c, l, a, e, s", "keys.page"],
+  ["n", "keys.new"], ["x", "keys.cancel"], ["p", "keys.pause"], ["r", "keys.retry"], ["Shift D", "keys.delete"], ["Shift T", "keys.theme"],
+];
+
+function Help() {
+  const close = () => (helping.value = false);
+  const me = world.me.value;
+  const logout = () => void post("/api/logout").finally(() => (loggedOut.value = true));
+  return (
+    <Dialog title={t("keys.title")} onClose={close}>
+      <dl class="facts">{KEYS.map(([key, text]) => <><dt><kbd>{key}</kbd></dt><dd>{t(text)}</dd></>)}</dl>
+      <div class="row end">
+        {me && <span class="quiet small grow">{t("app.role", { name: me.name, role: me.role })} · {world.version.value}</span>}
+        {me?.via === "browser" && <button type="button" class="button" onClick={logout}>{t("app.logout")}</button>}
+        <button type="button" class="button primary" autofocus onClick={close}>{t("app.close")}</button>
+      </div>
+    </Dialog>
+  );
+}
+
+effect(() => {
+  const waiting = world.requests.value.size;
+  document.title = `${waiting > 0 ? `(${waiting}) ` : ""}Sortie`;
+  document.documentElement.lang = lang.value;
+});

@@ -1,0 +1,82 @@
+// The tree of tasks as lines of a list. Pure: what is shown is decided here and nowhere else.
+import type { Status, Task } from "../api/types";
+import type { Tasks } from "./tasks";
+
+export interface Filter {
+  text: string;
+  statuses: readonly Status[];
+  agent: string;
+  session: string;
+}
+
+export interface Line {
+  id: string;
+  depth: number;
+  children: number;
+  open: boolean;
+}
+
+export const NO_FILTER: Filter = { text: "", statuses: [], agent: "", session: "" };
+
+export function isFiltered(filter: Filter): boolean {
+  return filter.text !== "" || filter.statuses.length > 0 || filter.agent !== "" || filter.session !== "";
+}
+
+export function fits(task: Task, filter: Filter): boolean {
+  if (filter.statuses.length > 0 && !filter.statuses.includes(task.status)) return false;
+  if (filter.agent && task.agent.toLowerCase() !== filter.agent.toLowerCase()) return false;
+  if (filter.session && task.session_id !== filter.session) return false;
+  if (!filter.text) return true;
+  const text = filter.text.toLowerCase();
+  return task.label.toLowerCase().includes(text) || task.message.toLowerCase().includes(text) || task.task_id.startsWith(text);
+}
+
+/** Trees nest by the server's `max_depth`; deeper than this they are drawn without more indent. */
+export const MAX_INDENT = 8;
+
+/**
+ * Lines from the newest root down, children in the order they were started.
+ *
+ * A task whose parent is not here stands as a root. With a filter, what fits is shown together with
+ * what it hangs below. `oldest` hides what other questions brought in beyond the loaded part of the list.
+ */
+export function flatten(tasks: Tasks, folded: ReadonlySet<string>, filter: Filter, oldest: string): Line[] {
+  const kept = isFiltered(filter) ? keptBy(tasks, filter) : null;
+  const roots: string[] = [];
+  for (const task of tasks.all()) {
+    const { task_id: id, parent_id: parent } = task.peek();
+    if (id < oldest) continue;
+    const orphan = !parent || !tasks.get(parent) || parent < oldest;
+    if (orphan && (!kept || kept.has(id))) roots.push(id);
+  }
+  roots.sort((a, b) => (a < b ? 1 : -1));
+  const lines: Line[] = [];
+  for (const root of roots) walk(tasks, root, folded, kept, lines);
+  return lines;
+}
+
+function keptBy(tasks: Tasks, filter: Filter): Set<string> {
+  const kept = new Set<string>();
+  for (const signal of tasks.all()) {
+    let task: Task | undefined = signal.peek();
+    if (!fits(task, filter)) continue;
+    // Up to the root, or to where somebody has been already.
+    while (task && !kept.has(task.task_id)) {
+      kept.add(task.task_id);
+      task = task.parent_id ? tasks.get(task.parent_id)?.peek() : undefined;
+    }
+  }
+  return kept;
+}
+
+/** With a stack of its own: a tree may be deeper than the stack of a browser. */
+function walk(tasks: Tasks, root: string, folded: ReadonlySet<string>, kept: Set<string> | null, lines: Line[]): void {
+  const waiting: { id: string; depth: number }[] = [{ id: root, depth: 0 }];
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const children = tasks.children(next.id).filter((child) => !kept || kept.has(child));
+    const open = !folded.has(next.id);
+    lines.push({ id: next.id, depth: next.depth, children: children.length, open });
+    if (!open) continue;
+    for (let at = children.length - 1; at >= 0; at--) waiting.push({ id: children[at]!, depth: next.depth + 1 });
+  }
+}

@@ -1,0 +1,59 @@
+// What all pages share: the world as it is, and the line to the server.
+import { signal } from "@preact/signals";
+import { get, getPage, address } from "../api/client";
+import type { Agent, Me, Request, Task } from "../api/types";
+import { suggest } from "../i18n";
+import { Connection } from "./connection";
+import { isOpen, World } from "./messages";
+
+export const world = new World();
+export const connection = new Connection(world, () => get<Me>("/api/me"));
+export const agents = signal<Agent[]>([]);
+/** Ticks once a second while the page is seen, for times that run. */
+export const now = signal(Date.now());
+
+export function start(): void {
+  connection.open();
+  setInterval(() => {
+    if (!document.hidden) now.value = Date.now();
+  }, 1_000);
+  void refreshMe();
+  void refreshAgents();
+  world.heal.subscribe((times) => {
+    if (times === 0) return;
+    void refreshAgents();
+    refreshRequests();
+  });
+}
+
+async function refreshMe(): Promise<void> {
+  const me = await get<Me>("/api/me").catch(() => null);
+  if (!me) return;
+  world.me.value = me;
+  suggest(me.lang);
+}
+
+async function refreshAgents(): Promise<void> {
+  // Colours and lists of choices can wait for the next healing.
+  const list = await get<Agent[]>("/api/agents").catch(() => null);
+  if (list) agents.value = list;
+}
+
+let asked: ReturnType<typeof setTimeout> | undefined;
+
+/** Asks for the open requests, once for many wishes: after a healing, and after a reply of our own. */
+export function refreshRequests(): void {
+  clearTimeout(asked);
+  asked = setTimeout(async () => {
+    const [approvals, questions] = await Promise.all([get<Request[]>("/api/approvals").catch(() => null), get<Request[]>("/api/questions").catch(() => null)]);
+    if (!approvals || !questions) return;
+    world.requests.value = new Map([...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]));
+  }, 120);
+}
+
+/** One page of tasks into the world; what the list no longer has is removed from it. */
+export async function loadTasks(query: Record<string, string | undefined>, cursor: string | null, limit: number, signal?: AbortSignal): Promise<{ ids: string[]; cursor: string | null }> {
+  const page = await getPage<Task>(address("/api/tasks", { ...query, summary: true, limit, cursor }), signal);
+  world.tasks.put(page.items);
+  return { ids: page.items.map((task) => task.task_id), cursor: page.cursor };
+}

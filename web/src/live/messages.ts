@@ -1,0 +1,159 @@
+// What the WebSocket says, and what follows from it. Pure but for the signals it is handed.
+import { batch, signal, type Signal } from "@preact/signals";
+import type { Me, Request, Task } from "../api/types";
+import { Tasks } from "./tasks";
+
+export type Message =
+  | { type: "hello"; epoch: string; seq: number; heartbeat_ms: number; version: string; me: Me }
+  | { type: "subscribed"; id: string; resumed: boolean }
+  | { type: "snapshot"; id: string; seq: number; tasks: Task[]; requests: Request[]; truncated: boolean; missed?: number }
+  | { type: "tasks"; seq: number; tasks: Task[] }
+  | { type: "text"; task_id: string; session_id: string; root_id: string; text: string }
+  | { type: "heartbeat"; seq: number; at: string }
+  | { type: "pong"; n: number }
+  | { type: "error"; code: string; message: string }
+  | Event;
+
+/** Something that happened to a task. */
+export interface Event {
+  type: string;
+  seq: number;
+  task_seq: number;
+  task_id: string;
+  session_id: string;
+  root_id: string;
+  parent_id: string | null;
+  at: string;
+  /** Of `asked`. */
+  request?: Request;
+  /** Of `replied`. */
+  request_id?: string;
+}
+
+/** A spoken text is kept up to this; the transcript has the whole. */
+const MAX_SPOKEN = 200_000;
+/** After these a text that was being spoken is part of the transcript. */
+const SAID: ReadonlySet<string> = new Set(["said", "tool", "retrying", "completed", "failed", "timeout", "cancelled"]);
+const ENDS: ReadonlySet<string> = new Set(["completed", "failed", "timeout", "cancelled", "deleted"]);
+const CONTROL: ReadonlySet<string> = new Set(["hello", "subscribed", "snapshot", "tasks", "text", "heartbeat", "pong", "error"]);
+
+export class World {
+  readonly tasks = new Tasks();
+  readonly requests = signal<ReadonlyMap<string, Request>>(new Map());
+  readonly me = signal<Me | null>(null);
+  readonly version = signal("");
+  /** Grows when what is shown must be asked for again: another life of the server, or missed events. */
+  readonly heal = signal(0);
+  /** The last event of any task, for pages that follow one. */
+  readonly event = signal<Event | null>(null);
+  private readonly spoken = new Map<string, Signal<string>>();
+  private epoch = "";
+  private seq = 0;
+  private greeted = false;
+  private connected = false;
+
+  /** Where to go on after a lost connection. */
+  get resume(): { epoch: string; seq: number } | undefined {
+    return this.epoch ? { epoch: this.epoch, seq: this.seq } : undefined;
+  }
+
+  text(task: string): Signal<string> {
+    let text = this.spoken.get(task);
+    if (!text) this.spoken.set(task, (text = signal("")));
+    return text;
+  }
+
+  take(message: Message): void {
+    batch(() => this.apply(message));
+  }
+
+  private apply(message: Message): void {
+    if (!isControl(message)) return this.happened(message);
+    switch (message.type) {
+      case "hello":
+        return this.hello(message);
+      case "snapshot":
+        return this.snapshot(message);
+      case "tasks":
+        this.tasks.put(message.tasks);
+        return;
+      case "text": {
+        const text = this.text(message.task_id);
+        text.value = (text.peek() + message.text).slice(-MAX_SPOKEN);
+        return;
+      }
+      case "subscribed":
+        // Events come again, but changed records of the time between do not.
+        if (message.id === ALL && message.resumed && this.connected) this.healed();
+        if (message.id === ALL) this.connected = true;
+        return;
+      case "heartbeat":
+      case "pong":
+      case "error":
+        return;
+    }
+  }
+
+  private hello(message: Extract<Message, { type: "hello" }>): void {
+    this.me.value = message.me;
+    this.version.value = message.version;
+    if (this.epoch && this.epoch !== message.epoch) {
+      this.epoch = "";
+      this.seq = 0;
+    }
+    if (!this.epoch) {
+      this.epoch = message.epoch;
+      this.seq = message.seq;
+      // The first greeting finds a page that asks for everything anyway.
+      if (this.greeted) this.healed();
+    }
+    this.greeted = true;
+  }
+
+  private snapshot(message: Extract<Message, { type: "snapshot" }>): void {
+    this.tasks.put(message.tasks);
+    // Others see a part only, and events that they were sent may still be on their way here.
+    if (message.id !== ALL) return;
+    const again = message.missed !== undefined || message.seq > this.seq;
+    this.seq = Math.max(this.seq, message.seq);
+    this.requests.value = new Map(message.requests.filter(isOpen).map((request) => [request.id, request]));
+    if (again) this.healed();
+  }
+
+  private healed(): void {
+    for (const text of this.spoken.values()) text.value = "";
+    this.heal.value++;
+  }
+
+  /** A request is open from its question to its answer, or to the end of who asked. */
+  private asked(event: Event): void {
+    const open = this.requests.peek();
+    const over = (request: Request) => request.id === event.request_id || (ENDS.has(event.type) && request.task_id === event.task_id);
+    const added = event.type === "asked" && event.request ? event.request : null;
+    if (!added && ![...open.values()].some(over)) return;
+    const next = new Map([...open].filter(([, request]) => !over(request)));
+    if (added) next.set(added.id, added);
+    this.requests.value = next;
+  }
+
+  private happened(event: Event): void {
+    // Two subscriptions may both bring it, and so may a resumed one.
+    if (event.seq <= this.seq) return;
+    this.seq = event.seq;
+    if (SAID.has(event.type)) this.text(event.task_id).value = "";
+    if (event.type === "deleted") this.tasks.remove([event.task_id]);
+    this.asked(event);
+    this.event.value = event;
+  }
+}
+
+/** The subscription that every page has. */
+export const ALL = "all";
+
+export function isOpen(request: Request): boolean {
+  return request.reply === null;
+}
+
+function isControl(message: Message): message is Exclude<Message, Event> {
+  return CONTROL.has(message.type);
+}

@@ -1,0 +1,15 @@
+// The parser of Markdown comes when the first text does: the list of tasks is there before it.
+import { signal } from "@preact/signals";
+import type { FunctionComponent } from "preact";
+import { useEffect } from "preact/hooks";
+import { clean } from "./clean";
+
+const real = signal<FunctionComponent<{ text: string }> | null>(null);
+
+export function Markdown({ text }: { text: string }) {
+  useEffect(() => {
+    if (!real.peek()) void import("./index").then((loaded) => (real.value = loaded.Markdown));
+  }, []);
+  const Real = real.value;
+  return Real ? <Real text={text} /> : <div class="md">{clean(text.slice(0, 4_000))}</div>;
+}

@@ -1,0 +1,24 @@
+// Everybody who waits for a person.
+import { useEffect } from "preact/hooks";
+import { t } from "../i18n";
+import { refreshRequests, world } from "../live";
+import { useKeys } from "../ui/hooks";
+import { RequestCard } from "../ui/request";
+
+export function ApprovalsPage() {
+  useEffect(refreshRequests, [world.heal.value]);
+  const list = [...world.requests.value.values()].sort((a, b) => (a.asked_at < b.asked_at ? -1 : 1));
+  const move = (by: number) => {
+    const cards = [...document.querySelectorAll<HTMLElement>("main article")];
+    const at = cards.findIndex((card) => card.contains(document.activeElement));
+    cards[Math.max(0, Math.min(cards.length - 1, at + by))]?.querySelector<HTMLElement>("button.primary, input, button")?.focus();
+  };
+  useKeys({ j: () => move(1), k: () => move(-1) });
+  return (
+    <div class="page">
+      <div class="head"><h1 class="grow">{t("approvals.title")}</h1><span class="quiet" role="status">{t("approvals.count", { count: list.length })}</span></div>
+      {list.length === 0 && <p class="none">{t("approvals.empty")}</p>}
+      {list.map((request) => <RequestCard key={request.id} request={request} linked />)}
+    </div>
+  );
+}

@@ -1,0 +1,213 @@
+// Talking to the main agent: what it says while it says it, whom it sent out, what it asks.
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { address, get, path, post } from "../api/client";
+import type { MessageAccepted, NewMessage, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
+import { money, relative } from "../format";
+import { t, word } from "../i18n";
+import { connection, now, world } from "../live";
+import { ENDED } from "../live/tasks";
+import { clean, line } from "../markdown/clean";
+import { Markdown } from "../markdown/lazy";
+import { go, href } from "../router";
+import { useDraft, useKeys, useLoad, type Loaded } from "../ui/hooks";
+import { Icon } from "../ui/icons";
+import { attempt, Elapsed, Loading, say, StatusText, Trouble, waits } from "../ui/parts";
+import { RequestCard } from "../ui/request";
+import { Transcript } from "../ui/transcript";
+import { AgentSelect, ModeSelect } from "./new-task";
+import { ChildCard } from "./task";
+
+const MOVES: ReadonlySet<string> = new Set(["queued", "started", "completed", "failed", "timeout", "cancelled", "deleted"]);
+const SPEAKS: ReadonlySet<string> = new Set([...MOVES, "said", "tool", "asked", "replied", "retrying", "compacted", "delivery"]);
+
+function fresh(): string {
+  return `web:${crypto.randomUUID().slice(0, 8)}`;
+}
+
+export function ChatPage({ session }: { session: string | null }) {
+  const [listed, setListed] = useState(false);
+  const sessions = useLoad("sessions", (signal) => get<Session[]>("/api/sessions?limit=100", signal), (event) => MOVES.has(event.type) && event.parent_id === null);
+  useEffect(() => setListed(false), [session]);
+  useEffect(() => {
+    if (session === null && sessions.data) go({ page: "chat", session: sessions.data[0]?.session_id ?? fresh() }, true);
+  }, [session, sessions.data]);
+  const move = (by: number) => {
+    const list = sessions.data ?? [];
+    const next = list[Math.max(0, Math.min(list.length - 1, list.findIndex((other) => other.session_id === session) + by))];
+    if (next) go({ page: "chat", session: next.session_id });
+  };
+  useKeys({ n: () => go({ page: "chat", session: fresh() }), j: () => move(1), k: () => move(-1), "/": () => document.querySelector<HTMLElement>(".compose textarea")?.focus(), i: () => document.querySelector<HTMLElement>(".compose textarea")?.focus() });
+  return (
+    <div class={`chat ${listed ? "listed" : ""}`}>
+      <aside class="sessions" aria-label={t("chat.sessions")}>
+        <div class="row"><h2 class="grow">{t("chat.sessions")}</h2><button type="button" class="button small primary" onClick={() => (go({ page: "chat", session: fresh() }), setListed(false))}><Icon name="plus" size={13} />{t("chat.new")}</button></div>
+        <ul>
+          {sessions.data?.map((other) => (
+            <li key={other.session_id}>
+              <a href={href({ page: "chat", session: other.session_id })} aria-current={other.session_id === session ? "page" : undefined}>
+                <div class="cut">{line(other.title) || line(other.session_id)}</div>
+                <span><span class="grow cut">{relative(other.last_at, now.value)} · {t("chat.turns", { count: other.turns })}</span>{other.running ? <b class="s-running">{t("chat.running")}</b> : money(other.cost_usd)}</span>
+              </a>
+            </li>
+          ))}
+          {sessions.data?.length === 0 && <li class="none small">{t("chat.none")}</li>}
+        </ul>
+        {sessions.problem && <Trouble problem={sessions.problem} again={sessions.reload} />}
+      </aside>
+      {session ? <Talk key={session} id={session} onList={() => setListed(true)} /> : <Loading />}
+    </div>
+  );
+}
+
+/** Words that were sent and are in no answer of the server yet. */
+interface Sent { text: string; task: string; steered: boolean }
+
+function Talk({ id, onList }: { id: string; onList: () => void }) {
+  const [older, setOlder] = useState<Turn[]>([]);
+  const [sent, setSent] = useState<Sent[]>([]);
+  const detail: Loaded<SessionDetail | null> = useLoad<SessionDetail | null>(`session/${id}`, async (signal) => {
+    try {
+      const session = await get<SessionDetail>(path`/api/sessions/${id}`, signal);
+      world.tasks.put(session.turns_list.flatMap((turn) => [turn.task, ...turn.children]));
+      return session;
+    } catch (error) {
+      // A session is there from its first message on.
+      if (error instanceof Error && "status" in error && error.status === 404) return null;
+      throw error;
+    }
+  }, (event) => event.session_id === id ? SPEAKS.has(event.type) : turns.some((turn) => turn.task.task_id === event.root_id) && (event.type === "queued" || event.type === "delivery"));
+  const turns: Turn[] = [...older, ...(detail.data?.turns_list ?? [])];
+  const last = turns.at(-1);
+  const current = last && (world.tasks.get(last.task.task_id)?.value ?? last.task);
+  const running = (current && !ENDED.has(current.status)) || sent.some((one) => !one.steered && !turns.some((turn) => turn.task.task_id === one.task));
+  useEffect(() => connection.subscribe({ id: `text/${id}`, scope: "session", session_id: id, text: true }), [id]);
+  useEffect(() => {
+    // What the server tells by itself now need not be shown a second time.
+    setSent((old) => old.filter((one) => !turns.some((turn) => turn.task.task_id === one.task && (!one.steered || turn.items.some((item) => item.text.includes(one.text))))));
+  }, [detail.data]);
+  const more = async () => {
+    const before = turns[0]?.task.task_id;
+    const page = await attempt(get<SessionDetail>(address(path`/api/sessions/${id}`, { before })));
+    if (page) setOlder([...page.turns_list, ...older]);
+  };
+  return (
+    <section class="talk" aria-label={t("chat.title")}>
+      <Scroller watch={[turns.length, detail.data, sent.length]} text={current && running ? current.task_id : null}>
+        <div class="row narrow"><button type="button" class="button small" onClick={onList}><Icon name="list" />{t("chat.list")}</button></div>
+        <h1 class="visually-hidden">{detail.data ? line(detail.data.title) : t("chat.new")}</h1>
+        {detail.problem && <Trouble problem={detail.problem} again={detail.reload} />}
+        {detail.data === undefined && !detail.problem && <Loading />}
+        {detail.data === null && sent.length === 0 && <p class="none">{t("chat.empty")}</p>}
+        {detail.data && detail.data.turns > turns.length && <button type="button" class="button small" onClick={() => void more()}>{t("chat.older")}</button>}
+        {turns.map((turn) => <TurnView key={turn.task.task_id} turn={turn} />)}
+        {sent.map((one) => <div class="mine" key={one.task + one.text}>{clean(one.text)}</div>)}
+        <Requests session={id} roots={turns.map((turn) => turn.task.task_id)} />
+      </Scroller>
+      <Compose id={id} running={running ? (current?.task_id ?? null) : null} first={turns.length === 0} onSent={(one) => (setSent([...sent, one]), detail.reload())} />
+    </section>
+  );
+}
+
+/** Stays at the end while something is added, unless the reader went up. */
+function Scroller({ watch, text, children }: { watch: unknown[]; text: string | null; children: preact.ComponentChildren }) {
+  const area = useRef<HTMLDivElement>(null);
+  const stick = useRef(true);
+  const spoken = text ? world.text(text).value.length : 0;
+  useLayoutEffect(() => {
+    if (area.current && stick.current) area.current.scrollTop = area.current.scrollHeight;
+  }, [...watch, spoken]);
+  useEffect(() => {
+    // Texts grow after they were drawn, when the parser of Markdown arrives.
+    const inner = area.current?.firstElementChild;
+    if (!inner) return;
+    const observer = new ResizeObserver(() => stick.current && area.current && (area.current.scrollTop = area.current.scrollHeight));
+    observer.observe(inner);
+    return () => observer.disconnect();
+  }, []);
+  const scrolled = (event: Event) => {
+    const element = event.currentTarget as HTMLElement;
+    stick.current = element.scrollHeight - element.scrollTop - element.clientHeight < 60;
+  };
+  return <div class="said" ref={area} onScroll={scrolled} tabIndex={0} role="log" aria-label={t("chat.title")}><div>{children}</div></div>;
+}
+
+const MINE: ReadonlySet<string> = new Set(["user", "steer"]);
+
+/** The instruction, the work (folded), whom it sent out, and the answer. */
+export function split(items: readonly TranscriptItem[]): { mine: TranscriptItem[]; work: TranscriptItem[]; answer: TranscriptItem | undefined } {
+  const mine = items.filter((item) => MINE.has(item.kind));
+  const rest = items.filter((item) => !MINE.has(item.kind) && item.kind !== "finished");
+  const last = rest.findLastIndex((item) => item.kind === "assistant" && item.text.trim() !== "");
+  // Words before more work are part of the work; words after all of it are the answer.
+  const final = last >= 0 && rest.slice(last + 1).every((item) => !item.call && !item.result) ? last : -1;
+  return { mine, work: rest.filter((_, at) => at !== final), answer: final >= 0 ? rest[final] : undefined };
+}
+
+function TurnView({ turn }: { turn: Turn }) {
+  const task: Task = world.tasks.get(turn.task.task_id)?.value ?? turn.task;
+  const { mine, work, answer } = split(turn.items);
+  const spoken = world.text(task.task_id).value;
+  const running = !ENDED.has(task.status);
+  const told = mine.length > 0 ? mine : [{ seq: 0, at: task.created_at, kind: "user", text: turn.task.message }];
+  const waiting = waits(task);
+  return (
+    <article class="turn">
+      {told.map((item) => <div class="mine" key={item.seq}>{clean(item.text)}</div>)}
+      {work.length > 0 && (
+        <details class="steps"><summary>{t("chat.work", { count: work.length })}</summary><Transcript task={task.task_id} items={work} /></details>
+      )}
+      {turn.children.length > 0 && <div><h2 class="quiet small">{t("chat.children")}</h2><ul class="kids">{turn.children.slice(0, 200).map((child) => <li key={child.task_id}><ChildCard id={child.task_id} base={task.depth} /></li>)}</ul></div>}
+      {answer && <Markdown text={answer.text} />}
+      {spoken && running && <div class="speaking"><Markdown text={spoken} /></div>}
+      <p class="row wrap small quiet"><StatusText task={task} />{waiting && <span>{waiting}</span>}<Elapsed task={task} /><span>{money(task.total_usage.cost_usd)}</span><a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a></p>
+      {task.error && <p class="trouble">{clean(task.error)}</p>}
+    </article>
+  );
+}
+
+function Requests({ session, roots }: { session: string; roots: string[] }) {
+  const open = [...world.requests.value.values()].filter((request) => request.session_id === session || roots.includes(request.root_id));
+  return <>{open.map((request) => <RequestCard key={request.id} request={request} linked />)}</>;
+}
+
+function Compose({ id, running, first, onSent }: { id: string; running: string | null; first: boolean; onSent: (sent: Sent) => void }) {
+  const [text, setText] = useDraft(`chat.${id}`);
+  const [busy, setBusy] = useState(false);
+  if (world.me.value?.role === "viewer") return null;
+  const send = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const words = text.trim();
+    if (!words || busy) return;
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
+    setBusy(true);
+    const done = await attempt(post<MessageAccepted>(path`/api/sessions/${id}/messages`, { text: words, agent: value("agent"), mode: value("mode") as NewMessage["mode"], workspace: value("workspace") } satisfies NewMessage));
+    setBusy(false);
+    if (!done) return;
+    setText("");
+    if (done.steered) say(t("chat.steered"));
+    onSent({ text: words, task: done.task_id, steered: done.steered });
+  };
+  const stop = () => running && void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${running}/cancel`, {}), (done) => t("done.cancel", { count: done.cancelled.length }));
+  return (
+    <div class="compose">
+      <form onSubmit={send}>
+        <textarea class="field" rows={2} aria-label={t("chat.message")} placeholder={t(running ? "chat.steer.hint" : "chat.hint")} value={text} onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && (event.preventDefault(), event.currentTarget.form?.requestSubmit())} />
+        <div class="row wrap">
+          <button type="submit" class="button primary" disabled={busy || !text.trim()}>{t("do.send")}</button>
+          {running && <button type="button" class="button danger" onClick={stop}>{t("do.stop")}</button>}
+          {!running && (
+            <details class="grow" key={String(first)}><summary class="small quiet">{t("chat.options")}</summary>
+              <div class="row wrap">
+                <label class="labelled">{t("new.agent")}<AgentSelect main /></label><label class="labelled">{t("new.mode")}<ModeSelect /></label>
+                <label class="labelled grow">{t("new.workspace")}<input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} /></label>
+              </div>
+            </details>
+          )}
+          {running && <span class="small quiet" role="status">{word("status", "running")}</span>}
+        </div>
+      </form>
+    </div>
+  );
+}

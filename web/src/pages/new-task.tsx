@@ -1,0 +1,82 @@
+// A form for one background task.
+import { useState } from "preact/hooks";
+import { post } from "../api/client";
+import type { NewTask as Body, Task } from "../api/types";
+import { t, word } from "../i18n";
+import { agents, world } from "../live";
+import { line } from "../markdown/clean";
+import { go } from "../router";
+import { useDraft } from "../ui/hooks";
+import { attempt, Dialog } from "../ui/parts";
+
+/** What each role may choose; the server decides. */
+export function modes(): string[] {
+  return world.me.value?.role === "admin" ? ["default", "plan", "accept_edits", "dont_ask", "yolo"] : ["default", "plan", "dont_ask"];
+}
+
+export function NewTask({ onClose }: { onClose: () => void }) {
+  const [message, setMessage] = useDraft("new");
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
+    if (!message.trim()) return;
+    setBusy(true);
+    const task = await attempt(
+      post<Task>("/api/tasks", {
+        message, label: value("label"), agent: value("agent"), mode: value("mode") as Body["mode"], priority: value("priority") as Body["priority"], workspace: value("workspace"), isolation: form.get("isolation") ? "worktree" : undefined,
+      } satisfies Body),
+      (task) => t("done.create", { label: line(task.label) }),
+    );
+    setBusy(false);
+    if (!task) return;
+    setMessage("");
+    world.tasks.put([task]);
+    onClose();
+    go({ page: "task", id: task.task_id, tab: "" });
+  };
+  return (
+    <Dialog title={t("new.title")} onClose={onClose}>
+      <form class="stack" onSubmit={submit}>
+        <label class="labelled">{t("new.message")}
+          <textarea class="field" rows={5} required autofocus value={message} onInput={(event) => setMessage(event.currentTarget.value)}
+            onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.form?.requestSubmit()} />
+        </label>
+        <div class="row wrap">
+          <label class="labelled">{t("new.agent")}<AgentSelect /></label>
+          <label class="labelled">{t("new.mode")}<ModeSelect /></label>
+          <label class="labelled">{t("new.priority")}
+            <select class="field" name="priority">{["normal", "high", "low"].map((priority) => <option key={priority} value={priority}>{word("priority", priority)}</option>)}</select>
+          </label>
+        </div>
+        <details>
+          <summary>{t("new.options")}</summary>
+          <div class="stack">
+            <label class="labelled">{t("new.label")}<input class="field" name="label" maxLength={200} /></label>
+            <label class="labelled">{t("new.workspace")}<input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} /></label>
+            <label class="check"><input type="checkbox" name="isolation" />{t("new.isolation")}</label>
+          </div>
+        </details>
+        <div class="row end">
+          <button type="button" class="button" onClick={onClose}>{t("app.cancel")}</button>
+          <button type="submit" class="button primary" disabled={busy || !message.trim()}>{t("new.start")}</button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+export function AgentSelect({ main = false }: { main?: boolean }) {
+  const shown = agents.value.filter((agent) => !main || agent.main);
+  return (
+    <select class="field" name="agent">
+      <option value="">–</option>
+      {shown.map((agent) => <option key={agent.name} value={agent.name}>{line(agent.name)}</option>)}
+    </select>
+  );
+}
+
+export function ModeSelect() {
+  return <select class="field" name="mode">{modes().map((mode) => <option key={mode} value={mode}>{mode}</option>)}</select>;
+}

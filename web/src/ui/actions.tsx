@@ -1,0 +1,60 @@
+// What can be done to a task, the same on every page.
+import { path, post, remove } from "../api/client";
+import type { Task } from "../api/types";
+import { t, type Key } from "../i18n";
+import { world } from "../live";
+import { ENDED } from "../live/tasks";
+import { line } from "../markdown/clean";
+import { go } from "../router";
+import { attempt, sure } from "./parts";
+
+export type Action = "cancel" | "pause" | "resume" | "retry" | "delete";
+
+/** What makes sense for a task as it is. Viewers may only look. */
+export function possible(task: Task): Action[] {
+  if (world.me.value?.role === "viewer") return [];
+  if (ENDED.has(task.status)) return ["retry", "delete"];
+  return [task.paused ? "resume" : "pause", "cancel", "delete"];
+}
+
+export function act(task: Task, action: Action): void {
+  const label = line(task.label);
+  const id = task.task_id;
+  switch (action) {
+    case "cancel":
+      return sure(t("do.cancel.sure", { label }), t("do.cancel"), () => {
+        void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${id}/cancel`, {}), (done) => t("done.cancel", { count: done.cancelled.length }));
+      });
+    case "pause":
+    case "resume":
+      void attempt(post<Task>(path`/api/tasks/${id}/${action}`), () => t(`done.${action}`)).then((task) => task && world.tasks.put([task]));
+      return;
+    case "retry":
+      void attempt(post<Task>(path`/api/tasks/${id}/retry`), () => t("done.retry")).then((task) => {
+        if (!task) return;
+        world.tasks.put([task]);
+        go({ page: "task", id: task.task_id, tab: "" });
+      });
+      return;
+    case "delete":
+      return sure(t("do.delete.sure", { label }), t("do.delete"), () => {
+        void attempt(remove(path`/api/tasks/${id}`), () => t("done.delete")).then((done) => {
+          if (done === undefined) return;
+          world.tasks.remove([id]);
+          if (location.pathname.includes(id)) go({ page: "tasks" });
+        });
+      });
+  }
+}
+
+export function Actions({ task, small = false }: { task: Task; small?: boolean }) {
+  return (
+    <>
+      {possible(task).map((action) => (
+        <button type="button" key={action} class={`button ${small ? "small" : ""} ${action === "delete" || action === "cancel" ? "danger" : ""}`} onClick={() => act(task, action)}>
+          {t((action === "cancel" ? "do.cancel.short" : `do.${action}`) as Key)}
+        </button>
+      ))}
+    </>
+  );
+}

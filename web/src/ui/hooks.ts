@@ -1,0 +1,117 @@
+// What components share: loading, following, drafts and keys.
+import { effect } from "@preact/signals";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { Problem } from "../api/client";
+import { world } from "../live";
+import type { Event } from "../live/messages";
+
+export interface Loaded<T> {
+  data: T | undefined;
+  problem: Problem | undefined;
+  reload: () => void;
+}
+
+/** Many events make one request: after the first, this long is waited for others. */
+const GATHER_MS = 350;
+
+/**
+ * Loads something, and loads it again when the server lived anew, when events were missed, and
+ * after each event that `follow` wants. What was shown stays until its successor is there.
+ */
+export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>, follow?: (event: Event) => boolean): Loaded<T> {
+  const [state, setState] = useState<{ key: string | null; data?: T; problem?: Problem }>({ key: null });
+  const latest = useRef({ load, follow });
+  latest.current = { load, follow };
+  const [turn, setTurn] = useState(0);
+
+  useEffect(() => {
+    if (key === null) return;
+    const abort = new AbortController();
+    latest.current.load(abort.signal).then(
+      (data) => !abort.signal.aborted && setState({ key, data }),
+      (error: unknown) => {
+        if (abort.signal.aborted) return;
+        const problem = error instanceof Problem ? error : new Problem(0, "", String(error));
+        // Without a connection what was shown is better than nothing.
+        setState((old) => (old.key === key && old.data !== undefined && problem.status === 0 ? old : { key, problem }));
+      },
+    );
+    return () => abort.abort();
+  }, [key, turn]);
+
+  useEffect(() => {
+    if (key === null) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let healed = world.heal.peek();
+    const soon = () => (timer ??= setTimeout(() => ((timer = undefined), setTurn((turn) => turn + 1)), GATHER_MS));
+    const stop = effect(() => {
+      const event = world.event.value;
+      const heal = world.heal.value;
+      if (heal !== healed) {
+        healed = heal;
+        soon();
+      } else if (event && latest.current.follow?.(event)) soon();
+    });
+    return () => (stop(), clearTimeout(timer));
+  }, [key]);
+
+  const fresh = state.key === key;
+  return { data: fresh ? state.data : undefined, problem: fresh ? state.problem : undefined, reload: useCallback(() => setTurn((turn) => turn + 1), []) };
+}
+
+/** A text that survives a reload, until it is sent. */
+export function useDraft(key: string): [string, (text: string) => void] {
+  const name = `sortie.draft.${key}`;
+  const [drafts, setDrafts] = useState<Record<string, string>>({});
+  const text = drafts[name] ?? sessionStorage.getItem(name) ?? "";
+  const write = (to: string) => {
+    if (to) sessionStorage.setItem(name, to.slice(0, 100_000));
+    else sessionStorage.removeItem(name);
+    setDrafts((old) => ({ ...old, [name]: to }));
+  };
+  return [text, write];
+}
+
+type Keys = Record<string, (event: KeyboardEvent) => void>;
+const layers: { current: Keys }[] = [];
+let prefix: { key: string; at: number } | null = null;
+/** Two keys of one command are pressed within this time. */
+const PREFIX_MS = 1_200;
+
+/** Keys of a page, as `j` or `g t`. Later ones win; nothing is taken from who types. */
+export function useKeys(keys: Keys): void {
+  const held = useRef(keys);
+  held.current = keys;
+  useEffect(() => {
+    layers.push(held);
+    return () => void layers.splice(layers.indexOf(held), 1);
+  }, []);
+}
+
+export function isTyping(target: EventTarget | null): boolean {
+  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+}
+
+export function pressed(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (document.querySelector("dialog[open]")) return;
+  if (isTyping(event.target)) {
+    if (event.key === "Escape") (event.target as HTMLElement).blur();
+    return;
+  }
+  const late = !prefix || Date.now() - prefix.at > PREFIX_MS;
+  const names = late ? [event.key] : [`${prefix!.key} ${event.key}`, event.key];
+  prefix = null;
+  for (const name of names) {
+    for (const layer of layers.toReversed()) {
+      const act = layer.current[name];
+      if (!act) continue;
+      // A button or link that has the focus takes Enter and Space itself.
+      if ((event.key === "Enter" || event.key === " ") && event.target instanceof Element && event.target.closest("a,button,summary,[role=tab]")) return;
+      event.preventDefault();
+      act(event);
+      return;
+    }
+  }
+  if (event.key === "g") prefix = { key: "g", at: Date.now() };
+}

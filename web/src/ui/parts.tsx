@@ -1,0 +1,158 @@
+// Small pieces that every page uses.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import { Problem } from "../api/client";
+import type { Balance, Task } from "../api/types";
+import { amount, duration, elapsed } from "../format";
+import { t, word } from "../i18n";
+import { agents, now } from "../live";
+import { ENDED } from "../live/tasks";
+import { line } from "../markdown/clean";
+import { StatusIcon, type Mark } from "./icons";
+
+export function markOf(task: Pick<Task, "status" | "paused">): Mark {
+  return task.paused && !ENDED.has(task.status) ? "paused" : task.status;
+}
+
+export function StatusText({ task }: { task: Pick<Task, "status" | "paused" | "cancel_requested"> }) {
+  const mark = markOf(task);
+  const cancelling = task.cancel_requested && !ENDED.has(task.status);
+  return (
+    <span class={`status s-${mark}`}>
+      <StatusIcon mark={mark} />
+      <span class="cut">{cancelling ? t("status.cancelling") : word("status", mark)}</span>
+    </span>
+  );
+}
+
+export function Progress({ task }: { task: Task }) {
+  return (
+    <span class="meter">
+      <progress class={`s-${task.status}`} max={100} value={task.progress} aria-label={t("task.progress")} />
+      <span>{task.progress}%</span>
+    </span>
+  );
+}
+
+export function AgentName({ name }: { name: string }) {
+  const color = agents.value.find((agent) => agent.name === name)?.color;
+  const known = color && /^[a-z]+$/.test(color) ? `c-${color}` : "";
+  return <span class="agent"><i class={known} aria-hidden="true" /><span class="cut">{line(name)}</span></span>;
+}
+
+/** What a task waits for, in words. */
+export function waits(task: Task): string {
+  if (ENDED.has(task.status)) return task.reason ? word("reason", task.reason) : "";
+  if (task.queue_position !== null) return t("wait.queue", { place: task.queue_position });
+  return task.waiting_on ? word("wait", task.waiting_on) : "";
+}
+
+/** Runs by the second while the task does; a task that ended does not listen to the clock. */
+export function Elapsed({ task }: { task: Task }) {
+  const running = task.started_at !== null && !ENDED.has(task.status);
+  return <>{duration(elapsed(task, running ? now.value : 0))}</>;
+}
+
+export function Gauge({ balance }: { balance: Balance }) {
+  const used = balance.spent + balance.reserved;
+  const level = balance.limit > 0 ? used / balance.limit : 1;
+  const name = word("task.budget", balance.kind);
+  return (
+    <div class={`gauge ${level >= 1 ? "over" : level >= 0.8 ? "high" : ""}`}>
+      <span>{name}</span>
+      <progress max={balance.limit || 1} value={Math.min(used, balance.limit || 1)} aria-label={name} />
+      <span class="quiet">
+        {t("task.budget.of", { spent: amount(balance.kind, balance.spent), limit: amount(balance.kind, balance.limit) })}
+        {balance.reserved > 0 && ` · ${t("task.budget.reserved", { reserved: amount(balance.kind, balance.reserved) })}`}
+      </span>
+    </div>
+  );
+}
+
+export function Loading() {
+  return <p class="none" role="status">{t("app.loading")}</p>;
+}
+
+export function Trouble({ problem, again }: { problem: Problem; again?: () => void }) {
+  return (
+    <div class="trouble" role="alert">
+      <span class="grow">{problem.status === 404 ? t("app.notFound") : line(problem.message)}</span>
+      {again && <button type="button" class="button small" onClick={again}>{t("app.again")}</button>}
+    </div>
+  );
+}
+
+interface Note { id: number; text: string; bad: boolean }
+const notes = signal<Note[]>([]);
+let noted = 0;
+const NOTE_MS = 5_000;
+const MAX_NOTES = 4;
+
+export function say(text: string, bad = false): void {
+  const note = { id: ++noted, text, bad };
+  notes.value = [...notes.value, note].slice(-MAX_NOTES);
+  setTimeout(() => (notes.value = notes.value.filter((other) => other !== note)), bad ? NOTE_MS * 2 : NOTE_MS);
+}
+
+/** Does something, says that it was done, or why not. */
+export async function attempt<T>(work: Promise<T>, done?: (result: T) => string): Promise<T | undefined> {
+  try {
+    const result = await work;
+    if (done) say(done(result));
+    return result;
+  } catch (error) {
+    say(t("app.error", { what: line(error instanceof Error ? error.message : String(error)) }), true);
+    return undefined;
+  }
+}
+
+export function Notes() {
+  return (
+    <div class="notes" role="status" aria-live="polite">
+      {notes.value.map((note) => <div key={note.id} class={`note ${note.bad ? "bad" : ""}`}>{note.text}</div>)}
+    </div>
+  );
+}
+
+export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ComponentChildren }) {
+  const held = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const dialog = held.current;
+    const before = document.activeElement;
+    dialog?.showModal();
+    return () => {
+      dialog?.close();
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={held} aria-label={title} onCancel={(event) => (event.preventDefault(), onClose())} onClick={(event) => event.target === held.current && onClose()}>
+      <h1>{title}</h1>
+      {children}
+    </dialog>
+  );
+}
+
+interface Doubt { text: string; yes: string; act: () => void }
+const doubt = signal<Doubt | null>(null);
+
+/** Asks before something that cannot be taken back. */
+export function sure(text: string, yes: string, act: () => void): void {
+  doubt.value = { text, yes, act };
+}
+
+export function Doubts() {
+  const asked = doubt.value;
+  if (!asked) return null;
+  const close = () => (doubt.value = null);
+  return (
+    <Dialog title={asked.yes} onClose={close}>
+      <p>{asked.text}</p>
+      <div class="row end">
+        <button type="button" class="button" onClick={close}>{t("app.cancel")}</button>
+        <button type="button" class="button danger" autofocus onClick={() => (close(), asked.act())}>{asked.yes}</button>
+      </div>
+    </Dialog>
+  );
+}

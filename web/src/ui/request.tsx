@@ -1,0 +1,94 @@
+// Somebody asks: cards for approvals and questions, with all that a person needs to decide.
+import { useState } from "preact/hooks";
+import { path, post } from "../api/client";
+import type { Approval, Question, Request } from "../api/types";
+import { relative } from "../format";
+import { t } from "../i18n";
+import { now, refreshRequests, world } from "../live";
+import { clean, line } from "../markdown/clean";
+import { Markdown } from "../markdown/lazy";
+import { href } from "../router";
+import { Json, Preview } from "./code";
+import { useDraft } from "./hooks";
+import { AgentName, attempt } from "./parts";
+
+export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
+  const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", { label: line(request.label) });
+  return (
+    <article class="card ask stack" aria-label={title}>
+      <div class="row wrap">
+        <h2 class="grow">{title}</h2>
+        <AgentName name={request.agent} />
+        <span class="quiet small">{t("ask.expires", { when: relative(request.expires_at, now.value) })}</span>
+        {linked && <a class="button small" href={href({ page: "task", id: request.task_id, tab: "" })}>{t("ask.open")}</a>}
+      </div>
+      {request.approval && <ApprovalForm request={request} approval={request.approval} />}
+      {request.question && <QuestionForm request={request} question={request.question} />}
+    </article>
+  );
+}
+
+interface Noted { noted?: boolean }
+
+function useReply(request: Request): [boolean, (url: string, body: object) => void] {
+  const [busy, setBusy] = useState(false);
+  const reply = async (url: string, body: object) => {
+    setBusy(true);
+    await attempt(post<Noted | null>(url, body), (done) => t(done && done.noted === false ? "ask.earlier" : "ask.noted"));
+    setBusy(false);
+    refreshRequests();
+  };
+  return [busy || world.me.value?.role === "viewer" || request.reply !== null, (url, body) => void reply(url, body)];
+}
+
+function ApprovalForm({ request, approval }: { request: Request; approval: Approval }) {
+  const [words, setWords] = useDraft(`words.${request.id}`);
+  const [lasting, setLasting] = useState("");
+  const [busy, reply] = useReply(request);
+  const decide = (decision: "approve" | "deny") =>
+    reply(path`/api/approvals/${request.id}`, { decision, ...(decision === "approve" ? (lasting ? { lasting } : {}) : words.trim() ? { words: words.trim() } : {}) });
+  return (
+    <>
+      <dl class="facts">
+        <dt>{t("ask.tool")}</dt><dd class="mono">{line(approval.tool)}</dd>
+        <dt>{t("ask.reason")}</dt><dd>{clean(approval.reason)} <span class="tag">{t("ask.layer", { layer: approval.layer })}</span>{approval.rule && <> <code>{line(approval.rule)}</code></>}</dd>
+        <dt>{t("ask.folder")}</dt><dd class="mono">{line(approval.folder)}</dd>
+      </dl>
+      {approval.preview && <div><h3>{t("ask.preview")}</h3><Preview text={approval.preview} /></div>}
+      <details open={!approval.preview}><summary>{t("ask.arguments")}</summary><Json value={approval.arguments} open={2} /></details>
+      {approval.lasting.length > 0 && (
+        <label class="labelled">{t("ask.lasting")}
+          <select class="field" value={lasting} onChange={(event) => setLasting(event.currentTarget.value)}>
+            <option value="">{t("ask.lasting.once")}</option>
+            {approval.lasting.map((rule) => <option key={rule} value={rule}>{line(rule)}</option>)}
+          </select>
+        </label>
+      )}
+      <label class="labelled">{t("ask.words")}<input class="field" value={words} maxLength={2_000} onInput={(event) => setWords(event.currentTarget.value)} /></label>
+      <div class="row">
+        <button type="button" class="button primary" disabled={busy} onClick={() => decide("approve")}>{t("ask.approve")}</button>
+        <button type="button" class="button danger" disabled={busy} onClick={() => decide("deny")}>{t("ask.deny")}</button>
+      </div>
+    </>
+  );
+}
+
+function QuestionForm({ request, question }: { request: Request; question: Question }) {
+  const [text, setText] = useDraft(`answer.${request.id}`);
+  const [busy, reply] = useReply(request);
+  const send = (answer: string) => answer.trim() && (reply(path`/api/questions/${request.id}`, { text: answer.trim() }), setText(""));
+  return (
+    <>
+      <Markdown text={question.text} />
+      {question.to === "parent" && <p class="quiet small">{t("ask.toParent")}</p>}
+      {question.options.length > 0 && (
+        <div class="row wrap">{question.options.map((option) => <button type="button" key={option} class="button" disabled={busy} onClick={() => send(option)}>{line(option)}</button>)}</div>
+      )}
+      <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
+        <input class="field grow" aria-label={t("ask.answer")} placeholder={t("ask.answer")} value={text} maxLength={20_000} onInput={(event) => setText(event.currentTarget.value)} />
+        <button type="submit" class="button primary" disabled={busy || !text.trim()}>{t("do.send")}</button>
+      </form>
+      {question.default !== null && <p class="quiet small">{t("ask.answer.default", { text: line(question.default) })}</p>}
+    </>
+  );
+}

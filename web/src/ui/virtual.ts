@@ -1,0 +1,21 @@
+// Which lines of a long list are drawn. Pure.
+export interface Window {
+  first: number;
+  last: number;
+}
+
+/** Drawn beyond both edges, so that a quick scroll shows lines and not emptiness. */
+export const BEYOND = 12;
+
+export function visible(scroll: number, height: number, row: number, count: number): Window {
+  const first = Math.max(0, Math.min(count, Math.floor(scroll / row)) - BEYOND);
+  const last = Math.min(count, Math.ceil((scroll + height) / row) + BEYOND);
+  return { first, last: Math.max(first, last) };
+}
+
+/** Where to scroll so that a line is in sight; the same place if it is already. */
+export function intoView(index: number, scroll: number, height: number, row: number): number {
+  if (index * row < scroll) return index * row;
+  if ((index + 1) * row > scroll + height) return (index + 1) * row - height;
+  return scroll;
+}

@@ -1,0 +1,123 @@
+import { render as draw } from "preact";
+import { describe, expect, it } from "vitest";
+import { Markdown } from "../src/markdown";
+import { clean, line, link } from "../src/markdown/clean";
+
+function html(text: string): string {
+  const root = document.createElement("div");
+  draw(<Markdown text={text} />, root);
+  return root.innerHTML;
+}
+
+function element(text: string): HTMLElement {
+  const root = document.createElement("div");
+  draw(<Markdown text={text} />, root);
+  return root;
+}
+
+describe("markdown of agents", () => {
+  it("draws what people write", () => {
+    const root = element("# Head\n\nSome **bold** `code` and ~~old~~.\n\n- [x] done\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```rs\nfn f() {}\n```\n\n> quote");
+    expect(root.querySelector("h2")?.textContent).toBe("Head");
+    expect(root.querySelector("strong")?.textContent).toBe("bold");
+    expect(root.querySelectorAll("li")).toHaveLength(2);
+    expect(root.querySelector("td")?.textContent).toBe("1");
+    expect(root.querySelector("pre")?.textContent).toBe("fn f() {}");
+    expect(root.querySelector("blockquote")?.textContent).toContain("quote");
+  });
+
+  it("keeps the outline of the page whole", () => {
+    const levels = [...element("#### a\n\n# b\n\n###### c\n\n## d\n\n> # e").querySelectorAll("h1,h2,h3,h4,h5,h6")].map((found) => found.tagName);
+    expect(levels).toEqual(["H2", "H2", "H3", "H3"]);
+  });
+
+  it.each([
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "text <b onmouseover=alert(1)>bold</b> text",
+    "<svg><animate onbegin=alert(1) attributeName=x dur=1s>",
+    "<iframe srcdoc='<script>1</script>'></iframe>",
+    "<style>*{display:none}</style>",
+    "<details open ontoggle=alert(1)>",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<!-- --><object data=x></object>",
+    "[x]: <script>\n\n<math><mtext></mtext></math>",
+    "| <img src=x> |\n| - |\n| <script>1</script> |",
+    "# <script>1</script>",
+    "`<script>`",
+    "```\n</pre><script>alert(1)</script>\n```",
+  ])("shows HTML as text: %s", (hostile) => {
+    const root = element(hostile);
+    expect(root.querySelector("script, img, svg, iframe, style, object, math, animate, a, b[onmouseover]")).toBeNull();
+    for (const node of root.querySelectorAll("*")) for (const { name } of node.attributes) expect(name).not.toMatch(/^on/);
+  });
+
+  it.each(["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:x", "//evil.example", "/api/logout", "java\tscript:alert(1)", "https://user:pass@evil.example", " javascript:x", "https://"])("does not link to %s", (address) => {
+    expect(link(address)).toBeNull();
+    expect(element(`[click](<${address}>)`).querySelector("a")).toBeNull();
+  });
+
+  it("says where links go, and gives nothing away", () => {
+    const a = element("[your bank](https://evil.example/x)");
+    const found = a.querySelector("a")!;
+    expect(found.getAttribute("rel")).toBe("noopener noreferrer nofollow");
+    expect(found.getAttribute("target")).toBe("_blank");
+    expect(a.textContent).toContain("(evil.example)");
+  });
+
+  it("never loads an image", () => {
+    const root = element("![secret](https://evil.example/leak.png?q=1)");
+    expect(root.querySelector("img")).toBeNull();
+    expect(root.textContent).toContain("secret");
+    expect(root.textContent).toContain("evil.example");
+  });
+
+  it("bounds what is drawn at once", () => {
+    const table = `| a |\n| - |\n${"| x |\n".repeat(3_000)}`;
+    expect(element(table).querySelectorAll("tr").length).toBeLessThan(250);
+    expect(element("- x\n".repeat(3_000)).querySelectorAll("li").length).toBeLessThan(250);
+    expect(html("word ".repeat(200_000)).length).toBeLessThan(40_000);
+    expect(element("word ".repeat(200_000)).querySelector("button")).not.toBeNull();
+  });
+
+  it.each([
+    ["quotes", ">".repeat(20_000)],
+    ["spaced quotes", "> ".repeat(10_000)],
+    ["lists", "- ".repeat(10_000)],
+    ["indented lists", Array.from({ length: 400 }, (_, n) => `${"  ".repeat(n)}- x`).join("\n")],
+    ["brackets", "[".repeat(20_000)],
+    ["links", "[a](".repeat(5_000)],
+    ["stars", "*a ".repeat(8_000)],
+    ["double stars", "**a*".repeat(5_000)],
+    ["backticks", Array.from({ length: 150 }, (_, n) => "`".repeat(n)).join(" ")],
+    ["angle brackets", "<a ".repeat(8_000)],
+    ["comments", "<!--".repeat(6_000)],
+    ["entities", "&".repeat(24_000)],
+    ["table", `|${"|".repeat(10_000)}\n|${"-|".repeat(5_000)}`],
+    ["one long line", "a".repeat(1_000_000)],
+    ["definitions", "[a]: x\n".repeat(3_000)],
+    ["underscores", "_a_".repeat(8_000)],
+    ["tildes", "~~a~".repeat(5_000)],
+    ["autolinks", "www.a.b".repeat(3_000)],
+    ["mail", `${"a.".repeat(10_000)}@b.c`],
+  ])("survives many %s", (_name, text) => {
+    const root = element(text);
+    expect(root.textContent!.length).toBeGreaterThan(0);
+    expect(root.querySelectorAll("*").length).toBeLessThan(30_000);
+  });
+});
+
+describe("clean", () => {
+  it("removes sequences of terminals and names what hides", () => {
+    expect(clean("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
+    expect(clean("a\u202eb")).toBe("a⟨U+202E⟩b");
+    expect(clean("a\u0000b\u0008")).toBe("a␀b␈");
+    expect(clean("a\u{e0041}b")).toBe("a⟨U+E0041⟩b");
+    expect(clean("\u2066x\u2069\u200b")).toBe("⟨U+2066⟩x⟨U+2069⟩⟨U+200B⟩");
+    expect(clean("tab\tand\nline\r\nend")).toBe("tab\tand\nline\nend");
+    expect(clean("family 👨‍👩‍👧 中文 é")).toBe("family 👨‍👩‍👧 中文 é");
+  });
+  it("keeps a label in one line", () => {
+    expect(line("a\n\n  b")).toBe("a ⏎ b");
+  });
+});

@@ -1,0 +1,171 @@
+import { describe, expect, it } from "vitest";
+import { address, path } from "../src/api/client";
+import type { Timeline, TranscriptItem } from "../src/api/types";
+import { amount, count, cut, duration, elapsed, money, relative, tokens } from "../src/format";
+import { en } from "../src/i18n/en";
+import { zh } from "../src/i18n/zh";
+import { choose, t, word } from "../src/i18n";
+import { split } from "../src/pages/chat";
+import { filled } from "../src/pages/stats";
+import { href, parse, type Place } from "../src/router";
+import { bars, pan, shares, ticks, tracks, whole, zoom } from "../src/timeline/layout";
+import { diffKind, looksLikeDiff } from "../src/ui/code";
+import { entries, summary } from "../src/ui/transcript";
+import { intoView, visible } from "../src/ui/virtual";
+
+describe("words", () => {
+  it("are there in both languages, with the same gaps", () => {
+    expect(Object.keys(zh).sort()).toEqual(Object.keys(en).sort());
+    const gaps = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(String).sort();
+    for (const [key, text] of Object.entries(en)) {
+      expect(gaps(zh[key as keyof typeof en]), key).toEqual(gaps(text));
+      expect(zh[key as keyof typeof en].trim(), key).not.toBe("");
+    }
+  });
+  it("fill their gaps and survive unknown words", () => {
+    choose("en");
+    expect(t("tasks.shown", { count: 3 })).toBe("3 shown");
+    expect(word("status", "running")).toBe("Running");
+    expect(word("status", "someday")).toBe("someday");
+    choose("zh");
+    expect(word("status", "running")).toBe("运行中");
+    choose("en");
+  });
+});
+
+describe("numbers", () => {
+  it.each([[0, "0"], [999, "999"], [1_000, "1k"], [1_234, "1.2k"], [9_960, "10k"], [84_200, "84k"], [999_499, "999k"], [999_500, "1M"], [12_345_678, "12M"], [null, "–"]])("count %s as %s", (value, text) => expect(count(value)).toBe(text));
+  it.each([[null, "–"], [0, "$0"], [0.0042, "$0.0042"], [0.5, "$0.50"], [12.345, "$12.35"], [1234, "$1234"]])("money %s as %s", (value, text) => expect(money(value)).toBe(text));
+  it.each([[null, "–"], [12, "12 ms"], [1_240, "1.2 s"], [59_400, "59 s"], [61_000, "1:01"], [3_661_000, "1:01:01"], [200_000_000, "2 d 7 h"], [-5, "0 ms"]])("duration %s as %s", (value, text) => expect(duration(value)).toBe(text));
+  it("knows unknown from zero", () => {
+    expect(tokens({ input_tokens: null, output_tokens: null })).toBeNull();
+    expect(tokens({ input_tokens: 1, output_tokens: null })).toBe(1);
+    expect(elapsed({ started_at: null, completed_at: null }, 5)).toBeNull();
+    expect(amount("usd", 1_500_000)).toBe("$1.50");
+    expect(amount("tokens", 1_500_000)).toBe("1.5M");
+  });
+  it("says when", () => {
+    choose("en");
+    expect(relative("2026-01-01T00:05:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe("in 5 min.");
+    expect(relative(null)).toBe("–");
+  });
+  it("cuts between characters", () => {
+    expect(cut("中文字", 2)).toBe("中文…");
+    expect(cut("👍👍👍", 2)).toBe("👍👍…");
+    expect(cut("ab", 2)).toBe("ab");
+  });
+});
+
+describe("addresses", () => {
+  const places: Place[] = [{ page: "tasks" }, { page: "task", id: "01a", tab: "" }, { page: "task", id: "01a", tab: "policy" }, { page: "timeline", id: null }, { page: "timeline", id: "x" }, { page: "chat", session: "web:a/b ?" }, { page: "agents", name: "a%b" }, { page: "approvals" }, { page: "stats" }];
+  it.each(places)("come back as what they were: %j", (place) => expect(parse(href(place))).toEqual(place));
+  it("that are broken lead somewhere", () => {
+    expect(parse("/tasks/%E0%A4%A")).toEqual({ page: "task", id: "%E0%A4%A", tab: "" });
+    expect(parse("/nowhere")).toEqual({ page: "tasks" });
+  });
+  it("escape their parts", () => {
+    expect(path`/api/sessions/${"web:a/../x"}/messages`).toBe("/api/sessions/web%3Aa%2F..%2Fx/messages");
+    expect(address("/api/tasks", { q: "a b", limit: 5, cursor: null, roots: false })).toBe("/api/tasks?q=a+b&limit=5");
+  });
+});
+
+const AT = Date.parse("2026-01-01T00:00:00Z");
+const iso = (ms: number) => new Date(AT + ms).toISOString();
+
+function timeline(rows: number, spans: number): Timeline {
+  return {
+    root_id: "00000", from: iso(0), until: iso(spans * 1_000), critical_path: [],
+    tasks: Array.from({ length: rows }, (_, row) => ({
+      task_id: String(row).padStart(5, "0"), parent_id: row === 0 ? null : "00000", label: `row ${row}`, agent: "code", status: "running" as const, depth: row === 0 ? 0 : 1, started: iso(0), ended: null,
+      spans: Array.from({ length: spans }, (_, n) => ({ from: iso(n * 1_000), until: iso(n * 1_000 + 900), kind: n % 2 ? ("tool" as const) : ("model" as const), critical: n === 3 })),
+    })),
+  };
+}
+
+describe("timeline", () => {
+  it("orders tracks below their parents", () => {
+    const source = timeline(4, 1);
+    source.tasks.reverse();
+    source.tasks[0]!.parent_id = "00001";
+    expect(tracks(source).map((track) => track.id)).toEqual(["00000", "00001", "00003", "00002"]);
+  });
+  it("draws bars where they belong", () => {
+    const [track] = tracks(timeline(1, 10));
+    const list = bars(track!, { from: AT, until: AT + 10_000 }, 1_000);
+    expect(list).toHaveLength(10);
+    expect(list[1]).toEqual({ x: 100, width: 90, kind: "tool", critical: false, index: 1 });
+    expect(list[3]!.critical).toBe(true);
+    expect(bars(track!, { from: AT + 2_500, until: AT + 3_500 }, 1_000).map((bar) => bar.index)).toEqual([2, 3]);
+  });
+  it("never draws more bars than there are pixels", () => {
+    const [track] = tracks(timeline(1, 20_000));
+    const list = bars(track!, { from: AT, until: AT + 20_000_000 }, 800);
+    expect(list.length).toBeLessThan(800);
+    expect(list.some((bar) => bar.critical)).toBe(true);
+  });
+  it("zooms around a place and stays inside", () => {
+    const all = { from: 0, until: 1_000 };
+    expect(zoom(all, all, 0.5, 0)).toEqual({ from: 0, until: 500 });
+    expect(zoom(all, all, 0.5, 1)).toEqual({ from: 500, until: 1_000 });
+    expect(zoom({ from: 0, until: 500 }, all, 4)).toEqual(all);
+    expect(zoom({ from: 10, until: 30 }, all, 0.001).until - 10).toBeGreaterThanOrEqual(20);
+    expect(pan({ from: 0, until: 500 }, all, 5)).toEqual({ from: 500, until: 1_000 });
+    expect(pan({ from: 0, until: 500 }, all, -1)).toEqual({ from: 0, until: 500 });
+  });
+  it("marks the axis at round times", () => {
+    expect(ticks({ from: AT, until: AT + 10_000 }, AT, 500).map((tick) => tick.text)).toEqual(["0", "2 s", "4 s", "6 s", "8 s", "10 s"]);
+    expect(ticks({ from: AT, until: AT + 30 * 86_400_000 }, AT, 500).length).toBeLessThan(12);
+  });
+  it("sums by kind, and survives an empty tree", () => {
+    expect(shares(tracks(timeline(1, 3))[0]!)).toEqual([["model", 1_800], ["tool", 900]]);
+    const empty = { ...timeline(0, 0), until: iso(0) };
+    expect(whole(empty).until).toBeGreaterThan(whole(empty).from);
+  });
+});
+
+describe("transcripts", () => {
+  const call = (id: string): TranscriptItem => ({ seq: 1, at: "", kind: "call", text: "", call: { id, name: "exec", arguments: {} } });
+  const result = (id: string): TranscriptItem => ({ seq: 2, at: "", kind: "result", text: "out", result: { call_id: id, status: "ok", elapsed_ms: 1 } });
+  const said = (text: string, kind = "assistant"): TranscriptItem => ({ seq: 3, at: "", kind, text });
+  it("join a call with its result, wherever it is", () => {
+    const list = entries([call("a"), call("b"), result("b"), said("x"), result("a")]);
+    expect(list.map((entry) => (entry.kind === "call" ? `${entry.call.call!.id}:${entry.result ? "done" : "open"}` : entry.item.text))).toEqual(["a:done", "b:done", "x"]);
+    expect(entries([call("a")])).toMatchObject([{ kind: "call", result: undefined }]);
+    expect(entries([result("lost")])).toMatchObject([{ kind: "said" }]);
+  });
+  it("tell the answer from words between work", () => {
+    expect(split([said("do", "user"), said("first"), call("a"), result("a"), said("end"), said("completed: end", "finished")])).toMatchObject({ mine: [{ text: "do" }], work: { length: 3 }, answer: { text: "end" } });
+    expect(split([said("thinking aloud"), call("a")]).answer).toBeUndefined();
+  });
+  it("shorten arguments to a line", () => {
+    expect(summary({ command: "ls\n-la", n: 3 })).toBe("ls ⏎ -la  3");
+    expect(summary("x".repeat(9_000)).length).toBeLessThan(9_001);
+    expect(summary(null)).toBe("");
+  });
+  it("know a diff", () => {
+    expect(["+++ b", "--- a", "@@ -1 +1 @@", "+x", "-x", " x"].map(diffKind)).toEqual(["file", "file", "at", "add", "del", ""]);
+    expect(looksLikeDiff("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y")).toBe(true);
+    expect(looksLikeDiff("- a list\n- of things")).toBe(false);
+  });
+});
+
+describe("lists and charts", () => {
+  it("draw what is seen and little more", () => {
+    expect(visible(0, 340, 34, 10_000)).toEqual({ first: 0, last: 22 });
+    expect(visible(170_000, 340, 34, 10_000)).toEqual({ first: 4_988, last: 5_022 });
+    expect(visible(1e9, 340, 34, 10)).toEqual({ first: 0, last: 10 });
+    expect(visible(0, 340, 34, 0)).toEqual({ first: 0, last: 0 });
+  });
+  it("scroll no further than needed", () => {
+    expect(intoView(0, 100, 340, 34)).toBe(0);
+    expect(intoView(5, 0, 340, 34)).toBe(0);
+    expect(intoView(20, 0, 340, 34)).toBe(374);
+  });
+  it("keep empty buckets", () => {
+    const until = Date.parse("2026-01-02T10:30:00Z");
+    const list = filled([{ at: "2026-01-02T09:00:00Z", tasks: 4, completed: 1, failed: 0, input_tokens: 1, output_tokens: 1, cost_usd: 0 }], "hour", until);
+    expect(list).toHaveLength(48);
+    expect(list.at(-2)!.tasks).toBe(4);
+    expect(list.at(-1)!).toMatchObject({ at: "2026-01-02T10:00:00.000Z", tasks: 0 });
+  });
+});
