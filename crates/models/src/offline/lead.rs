@@ -117,7 +117,7 @@ fn section(answer: Answer<'_>, lang: Lang) -> Section {
 
 /// A child's report, taken apart: first line, body, and what it could not find out.
 fn understood(text: &str, lang: Lang) -> Section {
-    let report = without_closing_line(text);
+    let report = without_frame(without_closing_line(text));
     let (headline, rest) = report.split_once('\n').unwrap_or((report, ""));
     let mut body = Vec::new();
     let mut unknown = Vec::new();
@@ -156,9 +156,47 @@ fn without_closing_line(text: &str) -> &str {
     }
 }
 
+/// The report without the two marked lines that the runtime puts around it, and its note above them.
+fn without_frame(text: &str) -> &str {
+    let inner = || {
+        let (before, close) = text.rsplit_once('\n')?;
+        let (_note, framed) = before.split_once('\n')?;
+        let (open, report) = framed.split_once('\n')?;
+        (mark(open)? == mark(close)?).then_some(report)
+    };
+    inner().unwrap_or(text)
+}
+
+/// The word that both marked lines share.
+fn mark(line: &str) -> Option<&str> {
+    let words = line.strip_prefix("----- ")?.strip_suffix(" -----")?;
+    words.rsplit(' ').next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_frame_is_not_part_of_the_report() {
+        for (text, expected) in [
+            (
+                "A note.\n----- begin subagent output 4f59 -----\na\n\nb\n----- end subagent output 4f59 -----",
+                "a\n\nb",
+            ),
+            (
+                "说明。\n----- 子 Agent 输出开始 4f59 -----\na\n----- 子 Agent 输出结束 4f59 -----",
+                "a",
+            ),
+            (
+                "a\n----- x 1 -----\nb\n----- y 2 -----",
+                "a\n----- x 1 -----\nb\n----- y 2 -----",
+            ),
+            ("a", "a"),
+        ] {
+            assert_eq!(without_frame(text), expected);
+        }
+    }
 
     #[test]
     fn the_closing_line_is_not_part_of_the_report() {
