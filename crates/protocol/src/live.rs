@@ -4,7 +4,11 @@ use serde::{Deserialize, Serialize};
 use sortie_core::{Delivery, Notification, NotificationKind, RunId, SessionKey};
 use utoipa::ToSchema;
 
-use crate::{Balance, Me, Request, Task, schema, time};
+use crate::{Balance, Me, Request, Task, schema, task::cut_to, time};
+
+/// How many characters of a result, of words or of an error stand in an event. The record has them
+/// all.
+pub const LIVE_CHARS: usize = 4_000;
 
 /// What a client says over the WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -262,7 +266,7 @@ pub enum LiveKind {
     },
     /// It said something that is not its final word.
     Said {
-        /// What.
+        /// What; cut after [`LIVE_CHARS`] characters.
         text: String,
     },
     /// Somebody told it to pause.
@@ -271,7 +275,7 @@ pub enum LiveKind {
     Resumed,
     /// It ended with a result.
     Completed {
-        /// The result.
+        /// The result; cut after [`LIVE_CHARS`] characters.
         result: String,
     },
     /// It ended without.
@@ -343,6 +347,12 @@ impl LiveEvent {
     }
 }
 
+fn short(text: &str) -> String {
+    let mut text = text.to_owned();
+    cut_to(&mut text, LIVE_CHARS);
+    text
+}
+
 fn kind_of(kind: &NotificationKind) -> Option<LiveKind> {
     Some(match kind {
         NotificationKind::Queued { agent, label } => LiveKind::Queued {
@@ -377,7 +387,7 @@ fn kind_of(kind: &NotificationKind) -> Option<LiveKind> {
             delay_ms,
             shown,
         } => LiveKind::Retrying {
-            error: error.clone(),
+            error: short(error),
             model: model.clone(),
             delay_ms: *delay_ms,
             shown: *shown,
@@ -398,22 +408,22 @@ fn kind_of(kind: &NotificationKind) -> Option<LiveKind> {
         NotificationKind::BudgetLow { balances } => LiveKind::BudgetLow {
             balances: balances.iter().map(Balance::from).collect(),
         },
-        NotificationKind::Said { text } => LiveKind::Said { text: text.clone() },
+        NotificationKind::Said { text } => LiveKind::Said { text: short(text) },
         NotificationKind::Changed { .. } => return None,
         NotificationKind::Paused => LiveKind::Paused,
         NotificationKind::Resumed => LiveKind::Resumed,
         NotificationKind::Deleted => LiveKind::Deleted,
         NotificationKind::Completed { result } => LiveKind::Completed {
-            result: result.clone(),
+            result: short(result),
         },
         NotificationKind::Failed { error } => LiveKind::Failed {
-            error: error.clone(),
+            error: short(error),
         },
         NotificationKind::Timeout { error } => LiveKind::Timeout {
-            error: error.clone(),
+            error: short(error),
         },
         NotificationKind::Cancelled { error } => LiveKind::Cancelled {
-            error: error.clone(),
+            error: short(error),
         },
         NotificationKind::Delivery { delivery } => LiveKind::Delivery {
             delivery: *delivery,

@@ -158,9 +158,13 @@ impl Task {
     }
 }
 
-/// Cuts after so many characters, never inside one.
 fn cut(text: &mut String) {
-    if let Some((end, _)) = text.char_indices().nth(SUMMARY_CHARS) {
+    cut_to(text, SUMMARY_CHARS);
+}
+
+/// Cuts after so many characters, never inside one.
+pub(crate) fn cut_to(text: &mut String, chars: usize) {
+    if let Some((end, _)) = text.char_indices().nth(chars) {
         text.truncate(end);
         text.push('…');
     }

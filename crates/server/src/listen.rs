@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -28,6 +29,8 @@ use crate::guard::Peer;
 const MAX_HEADERS: usize = 64;
 /// Bytes that hyper holds of one connection; also the longest head of a request.
 const BUFFER_BYTES: usize = 16 * 1024;
+/// What the system holds for a client that reads slowly. Left to itself it would be megabytes each.
+const SEND_BUFFER_BYTES: usize = 128 * 1024;
 /// After a failed accept, which is most often a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -64,8 +67,11 @@ pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router)
 }
 
 async fn serve(app: Arc<App>, stream: TcpStream, address: SocketAddr, router: Router) {
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection stays slow");
+    let tuned = stream
+        .set_nodelay(true)
+        .and_then(|()| Ok(set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES)?));
+    if let Err(error) = tuned {
+        tracing::debug!(%error, "a connection stays as the system made it");
     }
     let stream = Patient::new(stream, app.config.limits.stall_timeout);
     let service = service_fn(move |request: hyper::Request<Incoming>| {

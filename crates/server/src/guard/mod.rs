@@ -9,9 +9,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
+use axum::http::Method;
 use axum::http::header::{self, HeaderMap, HeaderName};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
@@ -141,15 +141,12 @@ async fn within_time(app: &App, request: Request, next: Next) -> Response {
             tracing::error!("a handler panicked");
             Problem::new(Kind::Internal, "this is a fault of the server").into_response()
         }
-        Err(_elapsed) => {
-            let mut response = Problem::new(
-                Kind::Timeout,
-                "it is not done yet; it may still be done. Look again before you try again",
-            )
-            .into_response();
-            *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-            response
-        }
+        Err(_elapsed) => Problem::new(
+            Kind::Unavailable,
+            "it is not done yet; it may still be done. Look again before you try again",
+        )
+        .retry_after(1)
+        .into_response(),
     }
 }
 
@@ -158,7 +155,8 @@ fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
     app.names.check_host(request)?;
     let headers = request.headers();
     let same_origin = app.names.check_origin(headers)?;
-    if request.uri().path() == LOGIN {
+    let looks_or_posts = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
+    if request.uri().path() == LOGIN && looks_or_posts {
         return Ok(None);
     }
     let found = identify(app, request)?;

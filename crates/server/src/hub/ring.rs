@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use super::Frame;
 
+/// What is kept is bounded in bytes too: there may be long events.
+const MAX_BYTES: usize = 16 * 1024 * 1024;
+
 /// The last events, and the number of the last one.
 #[derive(Debug)]
 pub(super) struct Ring {
     seq: u64,
     room: usize,
+    bytes: usize,
     frames: VecDeque<Arc<Frame>>,
 }
 
@@ -18,6 +22,7 @@ impl Ring {
         Self {
             seq: 0,
             room,
+            bytes: 0,
             frames: VecDeque::new(),
         }
     }
@@ -28,15 +33,20 @@ impl Ring {
 
     pub(super) fn push(&mut self, frame: Arc<Frame>) {
         self.seq = frame.seq;
-        if self.frames.len() == self.room {
-            self.frames.pop_front();
-        }
+        self.bytes += frame.bytes.len();
         self.frames.push_back(frame);
+        while self.frames.len() > self.room || self.bytes > MAX_BYTES {
+            let Some(oldest) = self.frames.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.bytes.len();
+        }
     }
 
     /// Forgets everything up to a number.
     pub(super) fn start_over(&mut self, seq: u64) {
         self.seq = seq;
+        self.bytes = 0;
         self.frames.clear();
     }
 

@@ -70,6 +70,13 @@ impl KeyRing {
         &self.file
     }
 
+    /// Reads the file again at the next request, after a change of our own: two changes within one
+    /// tick of the file system's clock may look like one.
+    pub(crate) fn forget(&self) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.stamp = None;
+    }
+
     /// The key of a bearer token.
     pub(crate) fn by_token(
         &self,

@@ -38,8 +38,10 @@ pub(crate) async fn with_file<T: Send + 'static>(
     app: &Arc<App>,
     work: impl FnOnce(&KeyFile) -> Result<T, KeyError> + Send + 'static,
 ) -> Result<T, Problem> {
-    let app = Arc::clone(app);
-    match tokio::task::spawn_blocking(move || work(app.keys.file())).await {
+    let app_too = Arc::clone(app);
+    let done = tokio::task::spawn_blocking(move || work(app_too.keys.file())).await;
+    app.keys.forget();
+    match done {
         Ok(done) => Ok(done?),
         Err(error) => Err(crate::problem::internal(&error)),
     }

@@ -1,6 +1,9 @@
 //! The contract is checked in: a change of it is seen.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+
+use serde_json::Value;
 
 /// `UPDATE_OPENAPI=1 cargo nextest run -p sortie-server document` writes it anew.
 #[test]
@@ -20,4 +23,18 @@ fn the_document_is_the_one_that_is_checked_in() {
         "crates/server/openapi.json is not what the routes say; look at the difference with \
          UPDATE_OPENAPI=1"
     );
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_and_tells_of_problems() {
+    let document: Value = serde_json::from_str(&sortie_server::document()).unwrap();
+    let mut names = BTreeSet::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for operation in item.as_object().unwrap().values() {
+            let name = operation["operationId"].as_str().unwrap();
+            assert!(names.insert(name.to_owned()), "{path}: {name} twice");
+            let problem = &operation["responses"]["default"]["content"];
+            assert!(problem.get("application/problem+json").is_some(), "{path}");
+        }
+    }
 }

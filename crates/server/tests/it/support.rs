@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use serde_json::Value;
 use sortie_core::{Lang, Mode, SkillRef, Timestamp};
 use sortie_protocol::{ConfigLine, DoctorLine, Role};
 use sortie_server::keys::{KeyFile, NewKeyWish};
-use sortie_server::{Host, HostError, Server, ServerConfig, ServerLimits};
+use sortie_server::{Host, HostError, Rate, Server, ServerConfig, ServerLimits};
 use sortie_test_support::stage::{MODEL, Play, Stage};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -80,7 +81,7 @@ struct Serving {
 
 impl World {
     pub(crate) async fn begin(rules: &str) -> Self {
-        Self::with(rules, ServerLimits::default()).await
+        Self::with(rules, patient()).await
     }
 
     pub(crate) async fn with(rules: &str, limits: ServerLimits) -> Self {
@@ -182,6 +183,18 @@ impl World {
             (task["status"] == status).then_some(task)
         })
         .await
+    }
+}
+
+/// Tests look often; how often is too often has a test of its own.
+pub(crate) fn patient() -> ServerLimits {
+    let often = NonZeroU32::new(100_000).unwrap();
+    ServerLimits {
+        rate: Rate {
+            per_second: often,
+            burst: often,
+        },
+        ..ServerLimits::default()
     }
 }
 

@@ -1,0 +1,118 @@
+//! Requests that are sent again.
+
+use reqwest::{Method, RequestBuilder, header};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::support::{SAYS_DONE, World, answer, slug};
+
+fn create(world: &World, token: &str, key: &str, body: &Value) -> RequestBuilder {
+    world
+        .request(Method::POST, "/api/tasks", token)
+        .header("Idempotency-Key", key)
+        .json(body)
+}
+
+async fn total(world: &World) -> u64 {
+    let stats = world.json(world.get("/api/tasks/stats")).await;
+    stats["total"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn the_same_request_makes_one_task_also_after_a_restart() {
+    let world = World::begin(SAYS_DONE).await;
+    let admin = world.tokens.admin.clone();
+    let wish = json!({"message": "once"});
+    let first = create(&world, &admin, "k1", &wish).send().await.unwrap();
+    assert_eq!(first.status(), 201);
+    let place = first.headers()[header::LOCATION].clone();
+    let body = first.text().await.unwrap();
+    for world in [&world] {
+        let again = create(world, &admin, "k1", &wish).send().await.unwrap();
+        assert_eq!(again.status(), 201);
+        assert_eq!(again.headers()[header::LOCATION], place);
+        assert_eq!(again.text().await.unwrap(), body);
+    }
+    let world = world.restart().await;
+    let again = create(&world, &admin, "k1", &wish).send().await.unwrap();
+    assert_eq!(again.text().await.unwrap(), body, "to the byte");
+    assert_eq!(total(&world).await, 1);
+    let other = create(&world, &admin, "k1", &json!({"message": "other"}));
+    let (status, problem) = answer(other).await;
+    assert_eq!(
+        (status.as_u16(), slug(&problem)),
+        (422, "idempotency-mismatch")
+    );
+    let stranger = create(&world, &world.tokens.operator, "k1", &wish);
+    assert_eq!(answer(stranger).await.0, 201, "keys are the caller's own");
+    assert_eq!(total(&world).await, 2);
+    let long = create(&world, &admin, &"k".repeat(201), &wish);
+    assert_eq!(answer(long).await.0, 400);
+}
+
+#[tokio::test]
+async fn a_refused_request_may_be_corrected_under_the_same_key() {
+    let world = World::begin(SAYS_DONE).await;
+    let admin = &world.tokens.admin;
+    let refused = create(&world, admin, "k", &json!({"message": ""}));
+    assert_eq!(answer(refused).await.0, 400);
+    let corrected = create(&world, admin, "k", &json!({"message": "x"}));
+    assert_eq!(answer(corrected).await.0, 201);
+}
+
+#[tokio::test]
+async fn two_at_the_same_time_make_one_task() {
+    let world = World::begin(SAYS_DONE).await;
+    let wish = json!({"message": "once"});
+    let tries = (0..8).map(|_| answer(create(&world, &world.tokens.admin, "k", &wish)));
+    let answers = futures::future::join_all(tries).await;
+    for (status, body) in &answers {
+        assert!(matches!(status.as_u16(), 201 | 409), "{status}: {body}");
+    }
+    assert!(answers.iter().any(|(status, _)| *status == 201));
+    assert_eq!(total(&world).await, 1);
+}
+
+/// How the server names a request of a caller, so that a test can leave one half done.
+fn digest(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    sortie_core::hex(&hash.finalize())
+}
+
+/// Notes a request as begun and never answered: what a process leaves that dies in the middle.
+async fn half_done(world: &World, path: &str, key: &str, body: &str) -> sortie_core::RunId {
+    let id = world.tokens.admin.split('_').nth(1).unwrap();
+    let run = world.stage.runtime().new_run_id();
+    let key = digest(&[id.as_bytes(), key.as_bytes()]);
+    let fingerprint = digest(&[b"POST", path.as_bytes(), body.as_bytes()]);
+    let begun = world.stage.runtime().begin_once(&key, &fingerprint, run);
+    assert_eq!(begun.await.unwrap(), sortie_core::Begun::Fresh);
+    run
+}
+
+#[tokio::test]
+async fn what_was_half_done_when_the_process_died_is_finished_or_told() {
+    let world = World::begin(SAYS_DONE).await;
+    let wish = json!({"message": "half"});
+    let run = half_done(&world, "/api/tasks", "made", &wish.to_string()).await;
+    let id = world.task(&json!({"message": "other"})).await;
+    let cancel = format!("/api/tasks/{id}/cancel");
+    half_done(&world, &cancel, "cancelled", "{}").await;
+    let world = world.restart().await;
+    let (status, task) = answer(create(&world, &world.tokens.admin, "made", &wish)).await;
+    assert_eq!(status, 201);
+    assert_eq!(
+        task["task_id"],
+        run.to_string(),
+        "under the id that was set aside"
+    );
+    let again = world
+        .post(&cancel, &json!({}))
+        .header("Idempotency-Key", "cancelled");
+    let (status, problem) = answer(again).await;
+    assert_eq!((status.as_u16(), slug(&problem)), (409, "outcome-unknown"));
+}

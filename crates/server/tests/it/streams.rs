@@ -1,0 +1,187 @@
+//! Server-sent events.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use reqwest::{RequestBuilder, header};
+use serde_json::{Value, json};
+
+use crate::support::{SAYS_DONE, World};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One event of a stream.
+#[derive(Debug)]
+pub(crate) struct Event {
+    pub(crate) id: Option<String>,
+    pub(crate) name: String,
+    pub(crate) data: Value,
+}
+
+/// A stream of events.
+pub(crate) struct Events {
+    bytes: futures::stream::BoxStream<'static, Vec<u8>>,
+    rest: String,
+}
+
+impl Events {
+    pub(crate) async fn open(request: RequestBuilder) -> Self {
+        let response = request
+            .header(header::ACCEPT, "text/event-stream")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(response.status(), 200);
+        assert_eq!(
+            response.headers()[header::CONTENT_TYPE],
+            "text/event-stream"
+        );
+        let bytes = response.bytes_stream();
+        Self {
+            bytes: bytes
+                .map(|bytes| bytes.unwrap_or_default().to_vec())
+                .boxed(),
+            rest: String::new(),
+        }
+    }
+
+    /// The next event; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((block, rest)) = self.rest.split_once("\n\n") {
+                let event = parse(block);
+                self.rest = rest.to_owned();
+                if event.is_some() {
+                    return event;
+                }
+                continue;
+            }
+            let more = tokio::time::timeout(PATIENCE, self.bytes.next())
+                .await
+                .expect("something comes")?;
+            self.rest.push_str(std::str::from_utf8(&more).unwrap());
+        }
+    }
+
+    pub(crate) async fn until(&mut self, name: &str) -> Event {
+        loop {
+            let event = self.next().await.expect("it goes on");
+            if event.name == name {
+                return event;
+            }
+        }
+    }
+}
+
+fn parse(block: &str) -> Option<Event> {
+    let field = |name: &str| {
+        block
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .map(|value| value.trim_start().to_owned())
+    };
+    Some(Event {
+        id: field("id:"),
+        name: field("event:")?,
+        data: serde_json::from_str(&field("data:")?).unwrap(),
+    })
+}
+
+#[tokio::test]
+async fn the_journal_of_a_task_streams_until_its_end_and_goes_on_after_a_restart() {
+    let world = World::begin(SAYS_DONE).await;
+    world.stage.model().hold("slow");
+    let id = world.task(&json!({"message": "x", "label": "slow"})).await;
+    world.stage.until_asked("slow", 1).await;
+    let path = format!("/api/tasks/{id}/events");
+    let mut events = Events::open(world.get(&path)).await;
+    let first = events.next().await.unwrap();
+    assert_eq!(
+        (first.id.as_deref(), first.name.as_str()),
+        (Some("1"), "admitted")
+    );
+    let claimed = events.until("claimed").await.id.unwrap();
+    let world = world.restart().await;
+    world.stage.model().let_go("slow");
+    let again = world.get(&path).header("Last-Event-ID", &claimed);
+    let mut events = Events::open(again).await;
+    let mut seq: i64 = claimed.parse().unwrap();
+    let mut last = String::new();
+    while let Some(event) = events.next().await {
+        seq += 1;
+        assert_eq!(event.id.unwrap(), seq.to_string(), "without gaps");
+        last = event.name;
+    }
+    assert_eq!(last, "finished", "and the stream ends");
+}
+
+#[tokio::test]
+async fn text_comes_while_it_is_said() {
+    let world = World::begin(SAYS_DONE).await;
+    world.stage.model().hold("slow");
+    let id = world.task(&json!({"message": "x", "label": "slow"})).await;
+    world.stage.until_asked("slow", 1).await;
+    let mut events = Events::open(world.get(&format!("/api/tasks/{id}/events?text=true"))).await;
+    events.until("claimed").await;
+    world.stage.model().let_go("slow");
+    let mut said = String::new();
+    while let Some(event) = events.next().await {
+        if event.name == "text" {
+            assert_eq!(event.id, None);
+            said.push_str(event.data["text"].as_str().unwrap());
+        }
+    }
+    assert_eq!(said, "done");
+}
+
+#[tokio::test]
+async fn all_events_stream_with_a_snapshot_first_and_resume() {
+    let world = World::begin(SAYS_DONE).await;
+    let mut events = Events::open(world.get("/api/events")).await;
+    let snapshot = events.next().await.unwrap();
+    assert_eq!(snapshot.name, "snapshot");
+    let place = snapshot.id.unwrap();
+    let id = world.task(&json!({"message": "x"})).await;
+    let completed = events.until("completed").await;
+    assert_eq!(completed.data["task_id"], id);
+    drop(events);
+    let again = world.get("/api/events").header("Last-Event-ID", &place);
+    let mut events = Events::open(again).await;
+    assert_eq!(
+        events.next().await.unwrap().name,
+        "queued",
+        "not a snapshot again"
+    );
+    let place = events.until("completed").await.id.unwrap();
+    let world = world.restart().await;
+    let again = world.get("/api/events").header("Last-Event-ID", &place);
+    let mut events = Events::open(again).await;
+    assert_eq!(
+        events.next().await.unwrap().name,
+        "snapshot",
+        "another life"
+    );
+}
+
+#[tokio::test]
+async fn a_message_streams_its_answer() {
+    let world = World::begin(SAYS_DONE).await;
+    let request = world.post("/api/sessions/web:chat/messages", &json!({"text": "hello"}));
+    let mut events = Events::open(request).await;
+    let accepted = events.next().await.unwrap();
+    assert_eq!(accepted.name, "accepted");
+    assert_eq!(accepted.data["steered"], false);
+    let mut said = String::new();
+    let done = loop {
+        let event = events.next().await.unwrap();
+        match event.name.as_str() {
+            "text" => said.push_str(event.data["text"].as_str().unwrap()),
+            "done" => break event.data,
+            _ => {}
+        }
+    };
+    assert_eq!(said, "done");
+    assert_eq!(done["status"], "completed");
+    assert_eq!(done["task_id"], accepted.data["task_id"]);
+    assert!(events.next().await.is_none(), "and ends");
+}

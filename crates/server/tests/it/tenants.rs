@@ -1,0 +1,140 @@
+//! Tenants see nothing of each other.
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::live::Client;
+use crate::support::{SAYS_DONE, World, answer};
+
+fn as_acme(world: &World, method: Method, path: &str) -> RequestBuilder {
+    world.request(method, path, &world.tokens.acme_operator)
+}
+
+async fn task_of_acme(world: &World, wish: Value) -> Value {
+    world
+        .json(as_acme(world, Method::POST, "/api/tasks").json(&wish))
+        .await
+}
+
+#[tokio::test]
+async fn lists_numbers_and_sessions_are_ones_own() {
+    let world = World::begin(SAYS_DONE).await;
+    let theirs = world
+        .task(&json!({"message": "secret", "session_id": "web:x", "main": true}))
+        .await;
+    let mine = task_of_acme(
+        &world,
+        json!({"message": "mine", "session_id": "web:x", "main": true}),
+    )
+    .await;
+    let id = mine["task_id"].as_str().unwrap();
+    assert_eq!(mine["tenant"], "acme");
+    world.until_status(id, "completed").await;
+    world.until_status(&theirs, "completed").await;
+    let look = async |path: &str| world.json(as_acme(&world, Method::GET, path)).await;
+    for path in [
+        "/api/tasks",
+        "/api/tasks?session_id=web:x",
+        "/api/tasks?q=e",
+        "/api/sessions",
+        "/api/sessions/web:x",
+        "/api/usage",
+        "/api/audit",
+    ] {
+        let text = look(path).await.to_string();
+        assert!(
+            !text.contains("secret") && !text.contains(&theirs),
+            "{path}: {text}"
+        );
+    }
+    assert_eq!(look("/api/tasks").await.as_array().unwrap().len(), 1);
+    assert_eq!(look("/api/tasks/stats").await["total"], 1);
+    assert_eq!(look("/api/sessions").await[0]["turns"], 1);
+    assert_eq!(look("/api/state").await["home"], "");
+    let metrics = as_acme(&world, Method::GET, "/metrics")
+        .send()
+        .await
+        .unwrap();
+    let metrics = metrics.text().await.unwrap();
+    assert!(
+        metrics.contains("sortie_tasks{status=\"completed\"} 1"),
+        "{metrics}"
+    );
+    let all = world.json(world.get("/api/tasks")).await;
+    assert_eq!(
+        all.as_array().unwrap().len(),
+        2,
+        "who has no tenant sees all"
+    );
+}
+
+#[tokio::test]
+async fn a_prefix_finds_only_ones_own() {
+    let world = World::begin(SAYS_DONE).await;
+    let theirs = world.task(&json!({"message": "x"})).await;
+    let mine = task_of_acme(&world, json!({"message": "y"})).await;
+    let mine = mine["task_id"].as_str().unwrap();
+    // Both were made in the same minute, so their beginnings are the same.
+    assert_eq!(mine[..8], theirs[..8]);
+    let path = format!("/api/tasks/{}", &mine[..8]);
+    let found = world.json(as_acme(&world, Method::GET, &path)).await;
+    assert_eq!(found["task_id"], mine);
+    let (status, _) = answer(world.get(&path)).await;
+    assert_eq!(status, 409, "for others it is ambiguous");
+    let path = format!("/api/tasks?parent_id={theirs}");
+    assert_eq!(answer(as_acme(&world, Method::GET, &path)).await.0, 404);
+    let goes_on = json!({"message": "z", "continues": theirs});
+    let request = as_acme(&world, Method::POST, "/api/tasks").json(&goes_on);
+    assert_eq!(answer(request).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_tenant_works_in_a_folder_of_its_own() {
+    let world = World::begin(SAYS_DONE).await;
+    let task = task_of_acme(&world, json!({"message": "x"})).await;
+    let id = task["task_id"].as_str().unwrap();
+    let detail = world.until_status(id, "completed").await;
+    let own = world
+        .home
+        .path()
+        .join("tenants/acme")
+        .canonicalize()
+        .unwrap();
+    assert_eq!(detail["workspace"], own.to_str().unwrap());
+    for token in [&world.tokens.acme, &world.tokens.acme_operator] {
+        let elsewhere = json!({"message": "x", "workspace": world.stage.workspace()});
+        let request = world
+            .request(Method::POST, "/api/tasks", token)
+            .json(&elsewhere);
+        assert_eq!(answer(request).await.0, 403, "an admin of a tenant too");
+    }
+}
+
+#[tokio::test]
+async fn live_events_are_ones_own() {
+    let world = World::begin(SAYS_DONE).await;
+    world.stage.model().hold("theirs");
+    let theirs = world
+        .task(&json!({"message": "x", "label": "theirs"}))
+        .await;
+    world.stage.until_asked("theirs", 1).await;
+    let (mut client, hello) = Client::connect(&world, &world.tokens.acme).await;
+    assert_eq!(hello["me"]["tenant"], "acme");
+    client.subscribe(json!({"text": true})).await;
+    let snapshot = client.next().await;
+    assert_eq!(snapshot["tasks"], json!([]), "{snapshot}");
+    world.stage.model().let_go("theirs");
+    world.until_status(&theirs, "completed").await;
+    let mine = task_of_acme(&world, json!({"message": "y"})).await;
+    loop {
+        let message = client.next().await;
+        assert!(!message.to_string().contains(&theirs), "{message}");
+        if message["type"] == "completed" {
+            assert_eq!(message["task_id"], mine["task_id"]);
+            break;
+        }
+    }
+    let wish = json!({"type": "subscribe", "id": "t", "scope": "task", "task_id": theirs});
+    client.say(&wish).await;
+    assert_eq!(client.until("error").await["code"], "not-found");
+}
