@@ -98,7 +98,8 @@ const THIRD_SCHEMA: &str = concat!(
 /// Takes away what later releases added.
 const BACK_TO_THIRD: &str = "
     DROP INDEX runs_resting; DROP INDEX runs_by_agent; DROP INDEX runs_by_tenant;
-    DROP INDEX tenants_by_status; DROP INDEX roots; DROP INDEX turns; DROP INDEX runs_by_creation;
+    DROP INDEX tenants_by_status; DROP INDEX roots; DROP INDEX turns;
+    DROP INDEX archived_by_status; DROP INDEX runs_by_creation;
     DROP INDEX runs_queued; DROP INDEX audit_by_tenant;
     CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id)
         WHERE phase = 'queued';
