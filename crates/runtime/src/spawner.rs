@@ -5,9 +5,9 @@ use std::path::Path;
 use async_trait::async_trait;
 use sortie_core::{
     Admission, Admit, Announce, Answerer, CallId, Cancellation, CancelledBy, ChildRef, ChildWait,
-    Fence, InboxItem, ListFilter, ManageRequest, NotificationKind, Outcome, Refusal, Replied,
-    Reply, RequestKind, RunId, RunRecord, RunSpec, Sender, SpawnRequest, Spawned, Spawner,
-    Timestamp, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
+    Fence, InboxItem, ListFilter, ManageRequest, NotificationKind, OpenRequest, Outcome, Refusal,
+    Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec, Sender, SpawnRequest,
+    Spawned, Spawner, Timestamp, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
 };
 use sortie_text::{first_chars, outcome_error, t, text};
 
@@ -176,24 +176,38 @@ impl RunSpawner<'_> {
         answer(text(self.spec.lang, key, &[("label", child.label.into())]))
     }
 
+    /// The question that is meant, by its own id, or by the id or label of the child that asks it, and
+    /// the child. A child that asks several things has to be answered by their ids.
+    async fn question(&self, wanted: &str) -> Option<(OpenRequest, RunRecord)> {
+        if let Ok(asked) = self.shared.store.find_request(wanted).await
+            && let Some(found) = self.of_own_child(asked).await
+        {
+            return Some(found);
+        }
+        let filter = RequestFilter {
+            run: Some(self.child(wanted).await.ok()?.run_id),
+            ..RequestFilter::default()
+        };
+        let open = self.shared.store.requests(filter).await.ok()?;
+        let mut asked = open.into_iter().filter(is_question);
+        match (asked.next(), asked.next()) {
+            (Some(only), None) => self.of_own_child(only).await,
+            (Some(_), Some(_)) | (None, _) => None,
+        }
+    }
+
+    async fn of_own_child(&self, asked: OpenRequest) -> Option<(OpenRequest, RunRecord)> {
+        let child = self.shared.store.get(asked.task_id).await.ok()?;
+        let own = child.parent == Some(self.fence.run) && is_question(&asked);
+        own.then_some((asked, child))
+    }
+
     /// Answers a question of a child, or hands it on to a person. A parent can answer questions,
     /// and never approve anything: what it says is a model's word.
     async fn answer(&self, wanted: &str, words: Option<String>) -> ToolReply {
-        let unknown = || ToolFailure::new(t!(self.spec.lang, "answer-unknown", id = wanted));
-        let found = self.shared.store.find_request(wanted).await;
-        let asked = found.map_err(|_| unknown())?;
-        let child = self
-            .shared
-            .store
-            .get(asked.task_id)
-            .await
-            .map_err(|error| failed(&error))?;
-        let RequestKind::Question(_) = &asked.request.kind else {
-            return Err(unknown());
-        };
-        if child.parent != Some(self.fence.run) {
-            return Err(unknown());
-        }
+        let found = self.question(wanted).await;
+        let (asked, child) = found
+            .ok_or_else(|| ToolFailure::new(t!(self.spec.lang, "answer-unknown", id = wanted)))?;
         let Some(words) = words else {
             self.shared
                 .store
@@ -343,6 +357,10 @@ const DELIVERED: sortie_core::Delivery = sortie_core::Delivery::Delivered;
 
 fn failed(error: &sortie_core::StoreError) -> ToolFailure {
     ToolFailure::new(error.to_string())
+}
+
+fn is_question(asked: &OpenRequest) -> bool {
+    matches!(asked.request.kind, RequestKind::Question(_))
 }
 
 fn answer(text: String) -> ToolReply {

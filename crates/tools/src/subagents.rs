@@ -49,7 +49,7 @@ impl Subagents {
         Self {
             spec: spec(
                 "subagents",
-                "List, get, steer (with message) or cancel your subagents, see the diff of one, or wait until all or some (ids) are done. answer: the question `request` with message; without message a person is asked. id: id or label.",
+                "List, get, steer (with message) or cancel your subagents, see the diff of one, or wait until all or some (ids) are done. answer: the question `request`, or the one of subagent id, with message; without message a person is asked. id: id or label.",
                 json!({
                     "type": "object",
                     "properties": {
@@ -125,7 +125,7 @@ fn request(arguments: Arguments) -> Result<ManageRequest, ToolFailure> {
             message: words(message)?,
         },
         Action::Answer => ManageRequest::Answer {
-            request: question(request)?,
+            request: question(request, ids)?,
             text: said(message)?,
         },
         Action::Diff => ManageRequest::Diff {
@@ -160,10 +160,13 @@ fn said(message: Option<String>) -> Result<Option<String>, ToolFailure> {
     Ok(message)
 }
 
-fn question(request: Option<String>) -> Result<String, ToolFailure> {
+/// The id of a question, or the child that asks it.
+fn question(request: Option<String>, ids: Vec<String>) -> Result<String, ToolFailure> {
     let request = request.filter(|request| !request.trim().is_empty());
-    let request = request.ok_or_else(|| {
-        ToolFailure::new("`answer` needs a `request`: the id that came with the question.")
+    let request = request.or_else(|| only(ids, "answer").ok()).ok_or_else(|| {
+        ToolFailure::new(
+            "`answer` needs a `request`: the id that came with the question. Or the `id` of the subagent that asks.",
+        )
     })?;
     at_most("request", &request, MAX_ID_BYTES)?;
     Ok(request)
@@ -252,6 +255,11 @@ mod tests {
             Ok(answer(None)),
         )
         .await;
+        check(
+            json!({"action": "answer", "id": "4f2a", "message": "是"}),
+            Ok(answer(Some("是"))),
+        )
+        .await;
     }
 
     #[tokio::test]
@@ -269,7 +277,9 @@ mod tests {
         .await;
         check(
             json!({"action": "answer", "message": "m"}),
-            Err("`answer` needs a `request`: the id that came with the question."),
+            Err(
+                "`answer` needs a `request`: the id that came with the question. Or the `id` of the subagent that asks.",
+            ),
         )
         .await;
         check(

@@ -305,3 +305,14 @@ async fn the_word_of_a_model_approves_nothing() {
     let seen = stage.seen("main", 3).await;
     assert!(seen.contains("no subagent of yours waits"), "{seen}");
 }
+
+#[tokio::test]
+async fn a_parent_answers_its_child_by_its_label() {
+    let rules = CHILD_ASKS.replace(r#"request: "{{request}}""#, "id: kid");
+    let (stage, run) = started(patient(&rules), "go").await;
+    stage.end_of(run).await;
+    let kid = stage.run_of("kid").await;
+    let record = stage.record(kid).await;
+    let told = record.result().expect("a result");
+    assert!(told.contains("blue"), "{told}");
+}
