@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::approval::Person;
 use crate::colors::Colors;
 use crate::engine::{Engine, Feed, Heard};
+use crate::escape::escaped;
 use crate::output;
 use crate::problem::Problem;
 use crate::progress::Progress;
@@ -191,25 +192,54 @@ impl<'a> Follow<'a> {
 
     /// Asks the person about everything that waits for an answer and was not asked yet.
     async fn ask(&mut self) -> Result<(), Problem> {
-        let Some(person) = self.asking.person.clone() else {
+        // Who only waits for what others started is not asked about it; and where nobody can be
+        // asked, only a server waits for somebody elsewhere.
+        let waits_elsewhere = self.engine.runtime().is_none();
+        if matches!(self.goal, Goal::Others(_))
+            || (self.asking.person.is_none() && !waits_elsewhere)
+        {
             return Ok(());
-        };
+        }
         for request in self.engine.requests(RequestFilter::default()).await? {
-            if self.is_goal(request.root_id) && self.asking.asked.insert(request.request.id.clone())
-            {
-                let answer = Arc::clone(&person).answer(request);
-                self.asking.answers.push(Box::pin(answer));
+            let is_new = self.is_goal(request.root_id)
+                && self.asking.asked.insert(request.request.id.clone());
+            if !is_new {
+                continue;
+            }
+            match self.asking.person.clone() {
+                Some(person) => {
+                    let answer = person.answer(request);
+                    self.asking.answers.push(Box::pin(answer));
+                }
+                None => self.screen.line(&t!(
+                    self.settings.lang,
+                    "asked-elsewhere",
+                    agent = escaped(&request.agent),
+                    label = escaped(&request.label),
+                    id = request.request.id.as_str()
+                )),
             }
         }
         Ok(())
     }
 
-    async fn answered(&self, answer: Option<(RequestId, Reply)>) -> Result<(), Problem> {
-        if let Some((request, reply)) = answer {
+    async fn answered(&mut self, answer: Option<(RequestId, Reply)>) -> Result<(), Problem> {
+        let Some((request, reply)) = answer else {
+            return Ok(());
+        };
+        match self.engine.reply(&request, reply).await {
             // If somebody was faster, theirs holds.
-            self.engine.reply(&request, reply).await?;
+            Ok(_) => Ok(()),
+            // A server that is away for a moment: the same is asked again.
+            Err(Problem::Server(error)) if error.may_pass() => {
+                let problem = error.to_string();
+                let words = t!(self.settings.lang, "reply-not-sent", problem = problem);
+                self.screen.line(&words);
+                self.asking.asked.remove(&request);
+                Ok(())
+            }
+            Err(problem) => Err(problem),
         }
-        Ok(())
     }
 
     async fn signalled(&mut self, signal: Signal) -> Result<Option<Stopped>, Problem> {
@@ -243,7 +273,7 @@ impl<'a> Follow<'a> {
             }
         };
         for root in roots {
-            self.engine.cancel(self.settings, root, &reason).await?;
+            self.engine.cancel(root, &reason).await?;
         }
         Ok(())
     }

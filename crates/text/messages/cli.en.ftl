@@ -473,6 +473,8 @@ server-gone = The server has stopped. What it ran is kept: it goes on when `sort
 left-in-server = Left. The task goes on in the server: `sortie tasks show { $id }` tells how it is.
 left-all-in-server = Left. What was waited for goes on in the server: `sortie tasks watch` shows it.
 abandoned-in-server = Left at once. The server goes on to cancel the task.
+asked-elsewhere = [{ $agent }] { $label } waits for a decision: `sortie approvals show { $id }`
+reply-not-sent = Your reply did not arrive: { $problem }.
 spawn-in-server = Subagent [{ $label }] is queued (ID: { $id }). The server runs it.
 resume-waits =
     { $count ->

@@ -165,12 +165,7 @@ impl Engine {
     }
 
     /// Wants a run and everything below it stopped.
-    pub(crate) async fn cancel(
-        &self,
-        settings: &Settings,
-        run: RunId,
-        reason: &str,
-    ) -> Result<Stopped, Problem> {
+    pub(crate) async fn cancel(&self, run: RunId, reason: &str) -> Result<Stopped, Problem> {
         match self {
             Self::Own(own) => {
                 let report = own.runtime.cancel(run, reason).await?;
@@ -179,7 +174,7 @@ impl Engine {
                     already_ended: report.already_ended,
                 })
             }
-            Self::Server(server) => server.cancel(settings, run, reason).await,
+            Self::Server(server) => Ok(server.cancel(run, reason).await?),
         }
     }
 

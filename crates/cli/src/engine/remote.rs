@@ -57,14 +57,11 @@ impl Remote {
     }
 
     /// The server where it is now: it may have been started again at another port.
-    fn client(&self, settings: &Settings) -> Result<Client, Problem> {
+    fn client(&self) -> Result<Client, ClientError> {
         match serving::look(&self.home) {
-            Ok(Found::Serves { address, .. }) if address != self.client.address() => {
-                Ok(Client::new(address, &place::token(settings)?)?)
-            }
-            Ok(Found::Serves { .. } | Found::Starting(_) | Found::Nobody) | Err(_) => {
-                Ok(self.client.clone())
-            }
+            Ok(Found::Serves { address, .. }) => self.client.moved_to(address),
+            // What is wrong then is told by asking.
+            Ok(Found::Starting(_) | Found::Nobody) | Err(_) => Ok(self.client.clone()),
         }
     }
 
@@ -74,16 +71,11 @@ impl Remote {
 
     pub(super) async fn create(&self, new: NewRun) -> Result<RunId, ClientError> {
         let wish = self.clock.new_run_id().to_string();
-        Ok(self.client.create(&new_task(new), &wish).await?.task_id)
+        Ok(self.client()?.create(&new_task(new), &wish).await?.task_id)
     }
 
-    pub(super) async fn cancel(
-        &self,
-        settings: &Settings,
-        run: RunId,
-        reason: &str,
-    ) -> Result<Stopped, Problem> {
-        let done = self.client(settings)?.cancel(run, reason).await?;
+    pub(super) async fn cancel(&self, run: RunId, reason: &str) -> Result<Stopped, ClientError> {
+        let done = self.client()?.cancel(run, reason).await?;
         Ok(Stopped {
             ended: done.cancelled,
             already_ended: done.already_ended,
@@ -91,37 +83,37 @@ impl Remote {
     }
 
     pub(super) async fn delete(&self, run: RunId) -> Result<u64, ClientError> {
-        Ok(self.client.delete(run).await?.deleted)
+        Ok(self.client()?.delete(run).await?.deleted)
     }
 
     pub(super) async fn diff(&self, run: RunId) -> Result<String, ClientError> {
-        Ok(self.client.diff(run).await?.diff)
+        Ok(self.client()?.diff(run).await?.diff)
     }
 
     pub(super) async fn apply(&self, run: RunId) -> Result<Vec<String>, ClientError> {
-        Ok(self.client.apply(run).await?.files)
+        Ok(self.client()?.apply(run).await?.files)
     }
 
     pub(super) async fn discard(&self, run: RunId) -> Result<(), ClientError> {
-        self.client.discard(run).await.map(drop)
+        self.client()?.discard(run).await.map(drop)
     }
 
     pub(super) async fn pause(&self, run: RunId) -> Result<Status, ClientError> {
-        Ok(self.client.pause(run).await?.status)
+        Ok(self.client()?.pause(run).await?.status)
     }
 
     pub(super) async fn unpause(&self, run: RunId) -> Result<Status, ClientError> {
-        Ok(self.client.unpause(run).await?.status)
+        Ok(self.client()?.unpause(run).await?.status)
     }
 
     pub(super) async fn retry(&self, run: RunId) -> Result<RunId, ClientError> {
         let wish = self.clock.new_run_id().to_string();
-        Ok(self.client.retry(run, &wish).await?.task_id)
+        Ok(self.client()?.retry(run, &wish).await?.task_id)
     }
 
     pub(super) async fn steer(&self, run: RunId, text: &str) -> Result<(), ClientError> {
         let wish = self.clock.new_run_id().to_string();
-        self.client.steer(run, text, &wish).await.map(drop)
+        self.client()?.steer(run, text, &wish).await.map(drop)
     }
 
     pub(super) async fn reply(
@@ -130,16 +122,17 @@ impl Remote {
         reply: Reply,
     ) -> Result<Replied, Problem> {
         let asked = self.store.find_request(request.as_str()).await?;
+        let client = self.client()?;
         let sent = match reply {
             Reply::Approved { lasting, .. } => {
                 let body = decision(ApprovalDecision::Approve, lasting, None);
-                self.client.decide(request, &body).await
+                client.decide(request, &body).await
             }
             Reply::Refused { words, .. } => {
                 let body = decision(ApprovalDecision::Deny, None, words);
-                self.client.decide(request, &body).await
+                client.decide(request, &body).await
             }
-            Reply::Answered { text, .. } => self.client.answer_question(request, &text).await,
+            Reply::Answered { text, .. } => client.answer_question(request, &text).await,
             // Only time says that.
             Reply::Expired => return Ok(Replied::TooLate { earlier: None }),
         };
@@ -166,7 +159,7 @@ impl Remote {
         rule: Option<&str>,
     ) -> Result<u64, ClientError> {
         let folder = folder.display().to_string();
-        Ok(self.client.revoke(session, &folder, rule).await?.revoked)
+        Ok(self.client()?.revoke(session, &folder, rule).await?.revoked)
     }
 }
 

@@ -280,12 +280,13 @@ fn approvals_are_given_and_revoked_through_the_server() {
     let world = World::new();
     let model = world.scenario(TWO_CHANGES);
     let _server = world.serve();
-    let run = world.start(&["run", "Make it", "--model", &model]);
+    let mut run = world.start(&["run", "Make it", "--model", &model]);
     let first = |world: &World| {
         let all = world.json(&["approvals", "--json"]);
         all.as_array().unwrap().first().cloned()
     };
     world.until("it asks", |world| first(world).is_some());
+    run.hears("[main] Make it waits for a decision: `sortie approvals show ");
     let request = first(&world).unwrap()["id"].as_str().unwrap().to_owned();
     let approved = world.ok(&["approvals", "approve", &request, "--always=write_file"]);
     assert!(

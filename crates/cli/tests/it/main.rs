@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod files;
 mod found;
+mod given;
 mod hostile;
 mod isolated;
 mod life;

@@ -12,11 +12,16 @@ use crate::world::World;
 
 /// Asks the server with a token; gives the status and the body.
 pub(crate) fn ask(world: &World, token: &str, method: &str, path: &str) -> (u16, String) {
+    send(world, token, &format!("{method} {path}"), "")
+}
+
+fn send(world: &World, token: &str, what: &str, body: &str) -> (u16, String) {
     let address = world.address();
     let mut stream = TcpStream::connect(&address).unwrap();
     write!(
         stream,
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        "{what} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
     )
     .unwrap();
     let mut answer = String::new();
@@ -396,4 +401,50 @@ fn the_log_can_be_lines_of_json() {
     );
     assert!(!said.err.contains("login?code="), "{said:#?}");
     assert!(!said.err.contains(&token(&world)), "{said:#?}");
+}
+
+#[test]
+fn keys_work_where_the_operator_lets_them() {
+    let world = World::new();
+    let folder = |name: &str| {
+        let path = world.folder().join(name);
+        std::fs::create_dir_all(&path).unwrap();
+        path.canonicalize().unwrap().display().to_string()
+    };
+    let (ours, theirs, other) = (folder("ours"), folder("theirs"), folder("other"));
+    let file = world.folder().join(".config/sortie/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(
+        &file,
+        format!(
+            "[server]\nworkspaces = ['{ours}']\n[server.tenants.acme]\nworkspaces = ['{theirs}']\n"
+        ),
+    )
+    .unwrap();
+    let key = |rest: &[&str]| {
+        let all = [
+            &["keys", "create", "--role", "operator", "--name", "k"],
+            rest,
+        ]
+        .concat();
+        world.ok(&all).out.trim().to_owned()
+    };
+    let (plain, acme) = (key(&[]), key(&["--tenant", "acme"]));
+    let _server = world.serve();
+    let made = |token: &str, folder: &str| {
+        let body = serde_json::json!({"message": "x", "model": "offline", "workspace": folder});
+        send(&world, token, "POST /api/tasks", &body.to_string()).0
+    };
+    assert_eq!(made(&plain, &ours), 201);
+    assert_eq!(made(&plain, &format!("{ours}/../other")), 403);
+    assert_eq!(made(&plain, &theirs), 403);
+    assert_eq!(made(&acme, &theirs), 201);
+    assert_eq!(made(&acme, &ours), 403);
+    assert_eq!(made(&token(&world), &other), 201);
+    let seen = |token: &str| {
+        let (_, body) = ask(&world, token, "GET", "/api/tasks");
+        let all: Value = serde_json::from_str(&body).unwrap();
+        all.as_array().unwrap().len()
+    };
+    assert_eq!((seen(&acme), seen(&plain), seen(&token(&world))), (1, 3, 3));
 }

@@ -33,7 +33,7 @@ impl Cancel {
             .reason
             .clone()
             .unwrap_or_else(|| t!(settings.lang, "cancel-reason-command"));
-        let done = cancel(settings, &engine, &self.id, &reason).await;
+        let done = cancel(&engine, &self.id, &reason).await;
         engine.shut_down().await;
         let (run, report) = done?;
         self.say(settings, run, &report)?;
@@ -65,12 +65,7 @@ impl Cancel {
     }
 }
 
-async fn cancel(
-    settings: &Settings,
-    engine: &Engine,
-    id: &str,
-    reason: &str,
-) -> Result<(RunId, Stopped), Problem> {
+async fn cancel(engine: &Engine, id: &str, reason: &str) -> Result<(RunId, Stopped), Problem> {
     let run = engine.resolve(id).await?;
-    Ok((run, engine.cancel(settings, run, reason).await?))
+    Ok((run, engine.cancel(run, reason).await?))
 }
