@@ -56,10 +56,10 @@ pub(crate) async fn submit(State(Shared(app)): State<Shared>, request: Request) 
 }
 
 fn refused(app: &App, problem: Problem) -> Response {
-    match problem.kind() {
-        Kind::Unauthorized => page(StatusCode::UNAUTHORIZED, app.config.lang, Words::Refused),
-        _ => problem.into_response(),
+    if problem.kind() == Kind::Unauthorized {
+        return page(StatusCode::UNAUTHORIZED, app.config.lang, Words::Refused);
     }
+    problem.into_response()
 }
 
 async fn by_code(

@@ -50,11 +50,12 @@ impl Client {
 
     pub(crate) async fn next(&mut self) -> Value {
         loop {
-            match self.raw().await {
-                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
-                Message::Ping(_) | Message::Pong(_) => {}
-                other => panic!("not a message: {other:?}"),
+            let message = self.raw().await;
+            if let Message::Text(text) = &message {
+                return serde_json::from_str(text).unwrap();
             }
+            let is_between = matches!(message, Message::Ping(_) | Message::Pong(_));
+            assert!(is_between, "not a message: {message:?}");
         }
     }
 
@@ -209,13 +210,9 @@ async fn subscriptions_and_messages_are_bounded() {
         .await
         .unwrap();
     loop {
-        match client.raw().await {
-            Message::Close(Some(frame)) => {
-                assert_eq!(frame.code, CloseCode::Size);
-                break;
-            }
-            Message::Close(None) => panic!("without a reason"),
-            _ => {}
+        if let Message::Close(frame) = client.raw().await {
+            assert_eq!(frame.expect("a reason").code, CloseCode::Size);
+            break;
         }
     }
 }

@@ -89,7 +89,8 @@ impl World {
     }
 
     pub(crate) async fn of(play: Play, limits: ServerLimits) -> Self {
-        let stage = play.begin().await;
+        // Somebody will answer: that is what a server is for.
+        let stage = play.set(|set| set.approvals.wait = true).begin().await;
         let home = TempDir::new().unwrap();
         let tokens = tokens(home.path(), stage.runtime().now());
         let mut world = Self {
