@@ -18,5 +18,6 @@ export default defineConfig({
     reportCompressedSize: false,
   },
   server: { proxy: { "/api": { target: server, ws: true }, "/login": server } },
-  test: { environment: "jsdom", include: ["test/**/*.test.{ts,tsx}"] },
+  // Generous: a busy machine is no mistake of the page.
+  test: { environment: "jsdom", testTimeout: 60_000, hookTimeout: 120_000, include: ["test/**/*.test.{ts,tsx}"] },
 });

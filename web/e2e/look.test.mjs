@@ -271,27 +271,32 @@ describe("harm", () => {
     `\u001b[31mred\u001b]8;;https://evil.example\u0007link\u0000 \u202etxet desrever\u2066 ${"{{constructor.constructor('alert(1)')()}}"} \${alert(1)}`,
     `__proto__ ${">".repeat(300)} ${"*".repeat(300)}\n\n| ${"| ".repeat(50)}`,
   ];
-  for (const [n, words] of WORDS.entries()) {
-    it(`does nothing with hostile words, ${n + 1}`, async () => {
+  // All at once on every page; the last ones by themselves too, as they lead to another way of drawing.
+  const passes = [["all of them", WORDS.slice(0, 4).join("\n\n"), () => true], ["what parsers fear", WORDS[4], (name) => ["running", "result", "transcript", "chat", "approvals"].includes(name)]];
+  for (const [title, words, wanted] of passes) {
+    it(`does nothing with hostile words: ${title}`, async () => {
       const server = await serve({ dist, words, count: 24 });
       const at = await open(browser, server.url);
       const session = encodeURIComponent(`web:${words}`);
       for (const [name, path] of Object.entries({ ...places(server), chat: `/chat/${session}` })) {
-        if (name === "new-chat") continue;
+        if (name === "new-chat" || !wanted(name)) continue;
         await at.go(path);
         await settled(at.page);
-        for (const summary of await at.page.locator("main summary").all()) await summary.click({ timeout: 1_000 }).catch(() => undefined);
+        await at.page.evaluate(() => { for (const details of document.querySelectorAll("main details")) details.open = true; });
         const bad = await at.page.evaluate(() => {
           const nodes = [...document.querySelectorAll("main img, main iframe, main script, main style, main object, main embed, main base, main meta, main form[action], main link")].map((node) => node.outerHTML.slice(0, 120));
           const links = [...document.querySelectorAll("a")].filter((a) => !["http:", "https:", "mailto:"].includes(a.protocol) || (a.origin !== location.origin && (a.rel !== "noopener noreferrer nofollow" || a.target !== "_blank"))).map((a) => a.outerHTML.slice(0, 160));
-          const odd = /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/.test(document.body.innerText) ? ["a hidden character is shown as it is"] : [];
+          const hidden = /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/;
+          const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+          const odd = [];
+          while (walk.nextNode()) if (hidden.test(walk.currentNode.data)) odd.push(`hidden: ${walk.currentNode.parentElement.outerHTML.slice(0, 200)}`);
+          for (const node of document.querySelectorAll("[title], [aria-label]")) if (hidden.test(node.title + node.ariaLabel)) odd.push(`hidden: ${node.outerHTML.slice(0, 200)}`);
           return [...nodes, ...links, ...odd];
         });
         assert.deepEqual(bad, [], name);
+        if (name === "result") await at.shot("hostile");
       }
-      if (n === 0) await at.shot("hostile");
       assert.deepEqual(await at.done(), []);
-      await server.close();
     });
   }
 });

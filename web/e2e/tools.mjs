@@ -17,10 +17,10 @@ export async function buildPage() {
   return dist;
 }
 
-export function launch() {
+export function launch(more = []) {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...more],
   });
 }
 
@@ -32,6 +32,7 @@ export async function open(browser, url, options = {}) {
   const { expected = [], ...rest } = options;
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-US", ...rest });
   const page = await context.newPage();
+  page.setDefaultTimeout(12_000);
   const wrong = [];
   const note = (text) => expected.some((part) => text.includes(part)) || wrong.push(text);
   const origin = new URL(url).origin;

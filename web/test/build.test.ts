@@ -13,7 +13,7 @@ let dist = "";
 beforeAll(async () => {
   dist = await mkdtemp(join(tmpdir(), "sortie-page-"));
   await build({ logLevel: "error", build: { outDir: dist, emptyOutDir: true } });
-}, 60_000);
+});
 afterAll(() => rm(dist, { recursive: true, force: true }));
 
 const read = (name: string) => readFile(join(dist, name), "utf8");

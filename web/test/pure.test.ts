@@ -130,7 +130,9 @@ describe("transcripts", () => {
   it("join a call with its result, wherever it is", () => {
     const list = entries([call("a"), call("b"), result("b"), said("x"), result("a")]);
     expect(list.map((entry) => (entry.kind === "call" ? `${entry.call.call!.id}:${entry.result ? "done" : "open"}` : entry.item.text))).toEqual(["a:done", "b:done", "x"]);
-    expect(entries([call("a")])).toMatchObject([{ kind: "call", result: undefined }]);
+    expect(entries([call("a")])).toMatchObject([{ kind: "call", result: undefined, over: false }]);
+    expect(entries([call("a"), said("report", "announcement")])).toMatchObject([{ over: false }, {}]);
+    expect(entries([call("a"), said("report", "announcement"), said("so")])).toMatchObject([{ result: undefined, over: true }, {}, {}]);
     expect(entries([result("lost")])).toMatchObject([{ kind: "said" }]);
   });
   it("tell the answer from words between work", () => {

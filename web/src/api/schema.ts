@@ -1639,7 +1639,7 @@ export interface components {
             /** @enum {string} */
             type: "budget_low";
         } | {
-            /** @description What. */
+            /** @description What; cut after [`LIVE_CHARS`] characters. */
             text: string;
             /** @enum {string} */
             type: "said";
@@ -1650,7 +1650,7 @@ export interface components {
             /** @enum {string} */
             type: "resumed";
         } | {
-            /** @description The result. */
+            /** @description The result; cut after [`LIVE_CHARS`] characters. */
             result: string;
             /** @enum {string} */
             type: "completed";

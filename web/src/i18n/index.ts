@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { en, type Key } from "./en";
 import { zh } from "./zh";
+import { line } from "../markdown/clean";
 
 export type { Key };
 export type Lang = "en" | "zh";
@@ -22,13 +23,14 @@ export function suggest(to: Lang): void {
   if (!localStorage.getItem(KEPT) && to === "zh") lang.value = to;
 }
 
+/** Values may be words of others, and are made safe to look at. */
 export function t(key: Key, values?: Record<string, string | number>): string {
   const text: string = (lang.value === "zh" ? zh : en)[key];
-  return values ? text.replace(/\{(\w+)\}/g, (whole, name: string) => String(values[name] ?? whole)) : text;
+  return values ? text.replace(/\{(\w+)\}/g, (whole, name: string) => line(String(values[name] ?? whole))) : text;
 }
 
-/** A text for a word of the API; a word this page does not know is shown as it is. */
+/** A text for a word of the API; a word this page does not know is shown itself. */
 export function word(family: string, value: string): string {
   const key = `${family}.${value}`;
-  return key in en ? t(key as Key) : value;
+  return key in en ? t(key as Key) : line(value);
 }

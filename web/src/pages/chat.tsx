@@ -1,8 +1,8 @@
 // Talking to the main agent: what it says while it says it, whom it sent out, what it asks.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { address, get, path, post } from "../api/client";
+import { address, get, path, post, remove } from "../api/client";
 import type { MessageAccepted, NewMessage, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
-import { money, relative } from "../format";
+import { moment, money, relative } from "../format";
 import { t, word } from "../i18n";
 import { connection, now, world } from "../live";
 import { ENDED } from "../live/tasks";
@@ -101,6 +101,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
         {detail.data && detail.data.turns > turns.length && <button type="button" class="button small" onClick={() => void more()}>{t("chat.older")}</button>}
         {turns.map((turn) => <TurnView key={turn.task.task_id} turn={turn} />)}
         {sent.map((one) => <div class="mine" key={one.task + one.text}>{clean(one.text)}</div>)}
+        {detail.data && detail.data.grants.length > 0 && <Grants session={id} grants={detail.data.grants} onGone={detail.reload} />}
         <Requests session={id} roots={turns.map((turn) => turn.task.task_id)} />
       </Scroller>
       <Compose id={id} running={running ? (current?.task_id ?? null) : null} first={turns.length === 0} onSent={(one) => (setSent([...sent, one]), detail.reload())} />
@@ -162,6 +163,16 @@ function TurnView({ turn }: { turn: Turn }) {
       <p class="row wrap small quiet"><StatusText task={task} />{waiting && <span>{waiting}</span>}<Elapsed task={task} /><span>{money(task.total_usage.cost_usd)}</span><a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a></p>
       {task.error && <p class="trouble">{clean(task.error)}</p>}
     </article>
+  );
+}
+
+/** What a person allowed for the whole session, and may take back. */
+function Grants({ session, grants, onGone }: { session: string; grants: SessionDetail["grants"]; onGone: () => void }) {
+  const revoke = (rule: string) => void attempt(remove(address(path`/api/sessions/${session}/grants`, { rule })), () => t("ask.noted")).then(onGone);
+  return (
+    <details class="card"><summary>{t("chat.grants")} ({grants.length})</summary>
+      <ul class="todo">{grants.map((grant) => <li key={grant.rule}><code class="grow">{line(grant.rule)}</code><span class="quiet small">{line(grant.by)}, {moment(grant.at)}</span>{world.me.value?.role === "admin" && <button type="button" class="button small" onClick={() => revoke(grant.rule)}>{t("chat.revoke")}</button>}</li>)}</ul>
+    </details>
   );
 }
 

@@ -98,12 +98,29 @@ function Header({ task }: { task: TaskDetail }) {
         <AgentName name={task.agent} />
         <span class="quiet mono small">{line(task.model)}</span>
         <span class="quiet"><Elapsed task={task} /></span>
-        <span class="quiet">{count(task.tool_calls)} {t("tasks.column.tools")}</span>
+        <span class="quiet">{t("tasks.column.tools")}: {count(task.tool_calls)}</span>
         <span class="quiet">{money(task.total_usage.cost_usd)}</span>
       </div>
       <Progress task={task} />
+      {task.delivery === "blocked" && <Blocked task={task} />}
       {task.budget && task.budget.length > 0 && <div class="gauges" role="group" aria-label={t("task.budget")}>{task.budget.map((balance) => <Gauge key={balance.kind} balance={balance} />)}</div>}
     </header>
+  );
+}
+
+/** A result that could not be brought to where it should go. */
+function Blocked({ task }: { task: TaskDetail }) {
+  const send = (action: "retry" | "dismiss") => void attempt(post(path`/api/tasks/${task.task_id}/delivery`, { action }), () => t("ask.noted"));
+  return (
+    <div class="trouble">
+      <span class="grow">{t("task.blocked")} {task.delivery_error && line(task.delivery_error)}</span>
+      {world.me.value?.role !== "viewer" && (
+        <>
+          <button type="button" class="button small" onClick={() => send("retry")}>{t("app.again")}</button>
+          <button type="button" class="button small" onClick={() => send("dismiss")}>{t("task.dismiss")}</button>
+        </>
+      )}
+    </div>
   );
 }
 
@@ -264,7 +281,7 @@ function Audit({ id }: { id: string }) {
           {audit.data.slice(0, limit).map((at) => (
             <tr key={at.seq}>
               <td><time dateTime={at.at}>{clock(at.at)}</time></td><td class="mono">{line(at.tool)}</td><td><Json value={at.parameters} open={0} /></td>
-              <td>{at.ruling ? <><Decision decision={at.ruling.decision} /><RulingLine ruling={at.ruling} /></> : "–"}</td><td>{at.stage}{at.status ? `, ${line(at.status)}` : ""}</td><td class="num">{duration(at.duration_ms)}</td>
+              <td>{at.ruling ? <><Decision decision={at.ruling.decision} /><RulingLine ruling={at.ruling} /></> : "–"}</td><td>{line(at.stage)}{at.status ? `, ${line(at.status)}` : ""}</td><td class="num">{duration(at.duration_ms)}</td>
             </tr>
           ))}
         </tbody>

@@ -102,7 +102,7 @@ function Chart({ timeline, tall }: { timeline: Timeline; tall: boolean }) {
           <button type="button" class="button small" aria-label={t("timeline.right")} title={t("timeline.right")} onClick={() => change(pan(view, all, 0.25))}>→</button>
         </div>
       </div>
-      <div class="gantt" style={tall ? { minHeight: "240px" } : { height: `${Math.min(560, list.length * ROW + 62)}px`, flex: "none" }}>
+      <div class="gantt" style={tall ? { minHeight: "240px" } : { height: `${Math.min(560, list.length * ROW + 70)}px`, flex: "none" }}>
         <div class="axis"><span>{duration(all.until - all.from)}</span><div ref={axis}><svg aria-hidden="true" width={width} height={24}>{marks.map((mark) => <text x={mark.x + 3} y={16}>{mark.text}</text>)}</svg></div></div>
         <div class="scroll" ref={area} tabIndex={0} role="application" aria-label={t("timeline.chart")} aria-describedby="timeline-told"
           onScroll={(event) => setBox({ ...box, scroll: event.currentTarget.scrollTop })} onMouseLeave={() => setHover(null)}

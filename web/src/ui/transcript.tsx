@@ -12,16 +12,23 @@ import { Icon, StatusIcon } from "./icons";
 import { attempt } from "./parts";
 
 /** One entry: something said, or a call with what came of it. */
-export type Entry = { kind: "said"; item: TranscriptItem } | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined };
+export type Entry = { kind: "said"; item: TranscriptItem } | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean };
 
-/** Joins results to their calls, wherever they stand. */
+/** What comes only after every call before it was answered: the next words of the model, or the end. */
+const AFTER: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "finished"]);
+
+/**
+ * Joins results to their calls, wherever they stand. A call that waited for a child has none: the child's
+ * report answers it.
+ */
 export function entries(items: readonly TranscriptItem[]): Entry[] {
   const results = new Map<string, TranscriptItem>();
   for (const item of items) if (item.result) results.set(item.result.call_id, item);
   const called = new Set(items.flatMap((item) => (item.call ? [item.call.id] : [])));
+  const last = Math.max(0, ...items.filter((item) => AFTER.has(item.kind)).map((item) => item.seq));
   const list: Entry[] = [];
   for (const item of items) {
-    if (item.call) list.push({ kind: "call", call: item, result: results.get(item.call.id) });
+    if (item.call) list.push({ kind: "call", call: item, result: results.get(item.call.id), over: last > item.seq });
     else if (!item.result || !called.has(item.result.call_id)) list.push({ kind: "said", item });
   }
   return list;
@@ -37,7 +44,7 @@ export function Transcript({ task, items, unfolded = false }: { task: string; it
   return (
     <div class="items">
       {hidden > 0 && <button type="button" class="button small" onClick={() => setLimit(limit + SHOWN * 4)}>{t("item.older", { count: hidden })}</button>}
-      {all.slice(hidden).map((entry) => (entry.kind === "said" ? <Said key={entry.item.seq} item={entry.item} /> : <Call key={entry.call.call!.id} task={task} call={entry.call} result={entry.result} open={unfolded} />))}
+      {all.slice(hidden).map((entry) => (entry.kind === "said" ? <Said key={entry.item.seq} item={entry.item} /> : <Call key={entry.call.call!.id} task={task} call={entry.call} result={entry.result} over={entry.over} open={unfolded} />))}
       {all.length === 0 && <p class="quiet">{t("item.empty")}</p>}
     </div>
   );
@@ -78,7 +85,7 @@ function rest(item: TranscriptItem): string {
 
 const GOOD: ReadonlySet<string> = new Set(["ok"]);
 
-function Call({ task, call, result, open }: { task: string; call: TranscriptItem; result: TranscriptItem | undefined; open: boolean }) {
+function Call({ task, call, result, over, open }: { task: string; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean; open: boolean }) {
   const [shown, setShown] = useState<boolean | null>(null);
   const outcome = result?.result;
   const good = outcome && GOOD.has(outcome.status);
@@ -93,6 +100,7 @@ function Call({ task, call, result, open }: { task: string; call: TranscriptItem
           <span class="quiet mono cut grow small">{summary(call.call!.arguments)}</span>
           {outcome
             ? <span class={`status small ${good ? "s-completed" : "s-failed"}`}><StatusIcon mark={good ? "completed" : "failed"} />{good ? "" : line(outcome.status)} <span class="quiet">{duration(outcome.elapsed_ms)}</span></span>
+            : over ? <span class="status small quiet">{t("item.reported")}</span>
             : <span class="status small s-running"><StatusIcon mark="running" />{t("item.running")}</span>}
         </summary>
         {seen && (

@@ -1,0 +1,300 @@
+// The whole story through the real server: a chat that sends others out, their progress, an approval, a
+// cancel, the result, a reload, the death of the server in the middle, and words that want harm.
+//
+// Needs SORTIE_BIN, the binary. With SORTIE_PAGE=sources the page comes from these sources rather than from
+// the binary, for work on the page alone.
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { extname, join } from "node:path";
+import { after, before, describe, it } from "node:test";
+import { promisify } from "node:util";
+import { CSP } from "./stand-in.mjs";
+import { buildPage, launch, open, until } from "./tools.mjs";
+
+const BIN = process.env.SORTIE_BIN;
+const SOURCES = process.env.SORTIE_PAGE === "sources";
+// A page that a test filled in counts as one of the open network, which may not ask this machine.
+const LOCAL = ["--disable-features=LocalNetworkAccessChecks"];
+const EVIL = `<script>alert(1)</script><img src=https://evil.example/x onerror=alert(1)> [go](javascript:alert(1)) ![p](https://evil.example/p.png) \u202Eesrever`;
+
+/** JSON is YAML too. */
+const SCRIPT = {
+  version: 1,
+  defaults: { latency_ms: 150, usage: { input_tokens: 900, output_tokens: 80 }, price: { input: 3, output: 15 } },
+  rules: [
+    { when: { task: "hostile*" }, say: EVIL },
+    { when: { task: "slow words*", turn: 1 }, latency_ms: 2500, say: "slow and steady" },
+    {
+      when: { agent: "main", task: "survey*", turn: 1 }, say: "I send three out.",
+      calls: [
+        { tool: "task", args: { description: "count files", prompt: "count the files", subagent_type: "explore" } },
+        { tool: "task", args: { description: "write notes", prompt: "write the notes", subagent_type: "code" } },
+        { tool: "task", args: { description: "sleep long", prompt: "sleep for ever", subagent_type: "explore" } },
+      ],
+    },
+    { when: { label: "count files", turn: 1 }, calls: [{ tool: "grep", args: { pattern: "hello" } }] },
+    { when: { label: "count files", turn: "2.." }, say: "There is **one** file." },
+    { when: { label: "write notes", turn: 1 }, calls: [{ tool: "write_file", args: { path: "notes.md", content: "# Notes\n" } }] },
+    { when: { label: "write notes", turn: "2.." }, say: "The notes are written." },
+    { when: { label: "sleep long" }, fault: { kind: "hang" } },
+    { when: { agent: "main", task: "survey*", turn: "2.." }, say: "## Survey\n\nAll three came back.\n\n- counted\n- written\n- stopped" },
+    { when: { task: "ask me*", turn: 1 }, calls: [{ tool: "write_file", args: { path: "asked.md", content: "x\n" } }] },
+    { when: { task: "ask me*", turn: "2.." }, say: "asked and done" },
+    { say: "Done: {{task}}" },
+  ],
+};
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const { port } = server.address();
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+class Daemon {
+  constructor(folder, port) {
+    this.folder = folder;
+    this.home = join(folder, "home");
+    this.workspace = join(folder, "workspace");
+    this.listen = `127.0.0.1:${port}`;
+    this.url = `http://${this.listen}`;
+  }
+
+  static async make() {
+    const folder = await mkdtemp(join(tmpdir(), "sortie-story-"));
+    const daemon = new Daemon(folder, await freePort());
+    await mkdir(daemon.workspace);
+    await writeFile(join(daemon.workspace, "hello.txt"), "hello\n");
+    await writeFile(join(folder, "script.json"), JSON.stringify(SCRIPT));
+    return daemon;
+  }
+
+  get environment() {
+    return { PATH: process.env.PATH, HOME: this.folder, LANG: "C.UTF-8", SORTIE_HOME: this.home };
+  }
+
+  async start() {
+    this.process = spawn(BIN, ["serve", "--listen", this.listen, "-c", `model=script:${join(this.folder, "script.json")}`], { cwd: this.workspace, env: this.environment, stdio: ["ignore", "ignore", "pipe"] });
+    this.said = "";
+    this.process.stderr.on("data", (part) => (this.said += part));
+    await until("the server listens", async () => {
+      assert.equal(this.process.exitCode, null, this.said);
+      return (await fetch(`${this.url}/login`)).ok;
+    }, 30);
+  }
+
+  async command(...args) {
+    const { stdout } = await promisify(execFile)(BIN, args, { cwd: this.workspace, env: this.environment });
+    return stdout;
+  }
+
+  async link() {
+    return JSON.parse(await this.command("open", "--json")).url;
+  }
+
+  async api(method, path, body) {
+    const token = (await readFile(join(this.home, "token"), "utf8")).trim();
+    const response = await fetch(this.url + path, { method, headers: { authorization: `Bearer ${token}`, ...(body ? { "content-type": "application/json" } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}) });
+    assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
+    return response.json();
+  }
+
+  async end(signal) {
+    const over = new Promise((done) => this.process.once("exit", done));
+    if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill(signal);
+    else return;
+    await over;
+  }
+}
+
+describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
+  let browser, daemon, dist;
+  before(async () => {
+    assert.ok(existsSync(BIN), BIN);
+    [browser, daemon, dist] = await Promise.all([launch(SOURCES ? LOCAL : []), Daemon.make(), SOURCES ? buildPage() : null]);
+    await daemon.start();
+  });
+  after(async () => {
+    await browser?.close();
+    await daemon?.end("SIGKILL");
+    if (daemon) await rm(daemon.folder, { recursive: true, force: true });
+  });
+
+  /** A logged-in page. */
+  async function enter(options = {}) {
+    const at = await open(browser, daemon.url, options);
+    if (dist) await at.context.route((url) => !url.pathname.startsWith("/api") && !url.pathname.startsWith("/login"), fromSources);
+    await at.page.goto(await daemon.link());
+    await at.page.waitForSelector("main h1", { state: "attached" });
+    return at;
+  }
+
+  async function fromSources(route) {
+    const { pathname } = new URL(route.request().url());
+    const file = join(dist, pathname.slice(1));
+    const isFile = extname(pathname) && existsSync(file);
+    // A redirect is not seen here: the first page after the login is the binary's, with its own files.
+    if (extname(pathname) && !isFile) return route.continue();
+    const type = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" }[extname(pathname)] ?? "text/html; charset=utf-8";
+    await route.fulfill({ body: await readFile(isFile ? file : join(dist, "index.html")), headers: { "content-type": type, "content-security-policy": CSP } });
+  }
+
+  const talk = async (page, text) => {
+    await page.getByLabel("Message", { exact: true }).fill(text);
+    await page.getByRole("button", { name: "Send" }).click();
+  };
+
+  it("says what to do to who is not logged in", async () => {
+    const at = await open(browser, daemon.url, { expected: ["401"] });
+    const answer = await at.page.goto(daemon.url);
+    assert.equal(answer.status(), 401);
+    assert.match(await at.page.locator("body").textContent(), /sortie open/);
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("chats, fans out, asks, cancels and sums up", async () => {
+    const at = await enter({ expected: ["404"] });
+    const { page } = at;
+    await at.go("/chat/web:story");
+    await page.waitForSelector(".compose textarea");
+    await talk(page, "survey the folder");
+    await page.locator(".mine", { hasText: "survey the folder" }).waitFor();
+    const kid = (name) => page.locator(".kid", { hasText: name });
+    await kid("count files").getByText("Completed").waitFor();
+    await kid("sleep long").getByText("Running").waitFor();
+    const card = page.getByRole("article", { name: /write notes.* asks for approval/ });
+    await card.waitFor();
+    assert.match(await page.title(), /^\(1\)/);
+    await at.shot("story-chat-waits");
+    assert.match(await card.textContent(), /write_file/);
+    await card.getByRole("button", { name: "Approve" }).click();
+    await kid("write notes").getByText("Completed").waitFor();
+    assert.equal(await readFile(join(daemon.workspace, "notes.md"), "utf8"), "# Notes\n");
+    // Cancel the one that sleeps, by hand, on its own page.
+    await kid("sleep long").click();
+    await page.getByRole("button", { name: "Cancel", exact: true }).click();
+    await page.locator("dialog").getByRole("button", { name: "Cancel task" }).click();
+    await page.locator("header .status").getByText("Cancelled").waitFor();
+    await page.goBack();
+    await page.locator(".md h2", { hasText: "Survey" }).waitFor();
+    await page.locator(".turn .status", { hasText: "Completed" }).first().waitFor();
+    await at.shot("story-chat-done");
+    await page.reload();
+    await page.locator(".md h2", { hasText: "Survey" }).waitFor();
+    assert.equal(await page.locator(".kid").count(), 3);
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("shows the same task on every tab", async () => {
+    const at = await enter();
+    const { page } = at;
+    await at.go("/tasks");
+    await page.getByRole("link", { name: "survey the folder" }).click();
+    await page.getByRole("tab", { name: "Result" }).waitFor();
+    const tabs = { Result: "All three came back", Transcript: "I send three out", Children: "count files", Timeline: "critical path", Policy: "write_file", Audit: "task", Journal: "admitted", Details: "web:story" };
+    for (const [name, text] of Object.entries(tabs)) {
+      await page.getByRole("tab", { name: new RegExp(`^${name}`) }).click();
+      await page.getByRole("tabpanel").getByText(text, { exact: false }).first().waitFor().catch((error) => assert.fail(`${name}: ${error.message}`));
+      await at.shot(`story-task-${name.toLowerCase()}`);
+    }
+    for (const path of ["/timeline", "/agents/explore", "/approvals", "/stats"]) {
+      await at.go(path);
+      await page.waitForSelector("main h1");
+      await page.waitForLoadState("networkidle");
+      assert.equal(await page.locator(".trouble").count(), 0, path);
+      await at.shot(`story${path.replaceAll("/", "-")}`);
+    }
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("steers, pauses, resumes, retries and deletes", async () => {
+    const at = await enter();
+    const { page } = at;
+    const made = await daemon.api("POST", "/api/tasks", { message: "slow words please", label: "slow one" });
+    await at.go(`/tasks/${made.task_id}`);
+    await page.getByLabel("Tell it something").fill("be brief");
+    await page.keyboard.press("Enter");
+    await page.getByText("Sent", { exact: true }).waitFor();
+    await page.locator("header .status").getByText("Completed").waitFor();
+    await page.getByRole("button", { name: "Retry" }).click();
+    await until("another task", () => /\/tasks\//.test(page.url()) && !page.url().includes(made.task_id));
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.locator("header .status").getByText("Paused").waitFor();
+    await page.getByRole("button", { name: "Resume" }).click();
+    await page.locator("header .status").getByText("Completed").waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.locator("dialog").getByRole("button", { name: "Delete" }).click();
+    await until("the list", () => page.url().endsWith("/tasks"));
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("heals after the server was killed in the middle", async () => {
+    const at = await enter({ expected: ["WebSocket", "ERR_CONNECTION", "Failed to load resource"] });
+    const { page } = at;
+    const made = await daemon.api("POST", "/api/tasks", { message: "ask me before", label: "asker" });
+    await at.go(`/tasks/${made.task_id}`);
+    const card = page.getByRole("article", { name: /asker asks for approval/ });
+    await card.waitFor();
+    await card.getByLabel(/Words/).fill("a draft");
+    await daemon.end("SIGKILL");
+    await page.waitForSelector(".lost");
+    await at.shot("story-lost");
+    await daemon.start();
+    await page.waitForSelector(".lost", { state: "detached", timeout: 40_000 });
+    await card.waitFor();
+    assert.equal(await card.getByLabel(/Words/).inputValue(), "a draft");
+    await card.getByRole("button", { name: "Approve" }).click();
+    await page.locator("header .status").getByText("Completed").waitFor();
+    await page.getByRole("tab", { name: "Result" }).click();
+    await page.getByText("asked and done").first().waitFor();
+    assert.equal(await readFile(join(daemon.workspace, "asked.md"), "utf8"), "x\n");
+    // The login outlives the server, too.
+    await page.reload();
+    await page.getByText("asked and done").first().waitFor();
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("does nothing with hostile words of a model", async () => {
+    const at = await enter({ expected: ["404"] });
+    const { page } = at;
+    await at.go("/chat/web:hostile");
+    await page.waitForSelector(".compose textarea");
+    await talk(page, `hostile ${EVIL}`);
+    await page.locator(".turn .status", { hasText: "Completed" }).waitFor();
+    await page.locator(".turn .md", { hasText: "evil.example" }).waitFor();
+    assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script, main iframe, a[href^='javascript']").length), 0);
+    assert.ok(!/\u202e/.test(await page.evaluate(() => document.body.innerText)));
+    await at.shot("story-hostile");
+    await at.go("/tasks");
+    await page.locator(".canvas [role=row]").first().waitFor();
+    assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script").length), 0);
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("says what to do when the login is over", async () => {
+    const at = await enter({ expected: ["401", "WebSocket"] });
+    const { page } = at;
+    await page.keyboard.press("?");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await page.getByRole("heading", { name: "You are not logged in" }).waitFor();
+    assert.match(await page.locator("main").textContent(), /sortie open/);
+    await at.shot("story-logged-out");
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("speaks Chinese in the dark on a telephone", async () => {
+    const at = await enter({ locale: "zh-CN", colorScheme: "dark", viewport: { width: 390, height: 800 } });
+    const { page } = at;
+    await at.go("/tasks");
+    await page.getByRole("link", { name: "任务" }).waitFor();
+    await page.locator(".canvas").getByText("已完成").first().waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+    await at.shot("story-zh-phone");
+    assert.deepEqual(await at.done(), []);
+  });
+});
