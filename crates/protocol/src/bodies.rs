@@ -344,6 +344,7 @@ pub struct NewKey {
     pub tenant: Option<String>,
     /// How long it holds; for ever if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 3_153_600_000_u64)]
     pub expires_seconds: Option<u64>,
 }
 
@@ -353,6 +354,7 @@ pub struct NewKey {
 pub struct RotateBody {
     /// How long the old secret still holds; not at all if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(maximum = 604_800)]
     pub grace_seconds: Option<u64>,
 }
 

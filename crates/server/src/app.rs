@@ -8,6 +8,7 @@ use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use sortie_core::Timestamp;
 use sortie_runtime::Runtime;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -37,6 +38,8 @@ pub(crate) struct App {
     pub(crate) hub: Hub,
     pub(crate) metrics: Metrics,
     pub(crate) started_at: Timestamp,
+    /// Room for bodies that are arriving, in kilobytes.
+    pub(crate) body_room: Semaphore,
     /// Ends streams and WebSockets.
     pub(crate) stop: CancellationToken,
     /// Ends whatever did not end by itself.

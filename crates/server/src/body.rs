@@ -14,7 +14,13 @@ use serde::de::DeserializeOwned;
 use sortie_core::MAX_JSON_DEPTH;
 
 use crate::app::{App, Shared};
+use crate::guard::LOGIN;
 use crate::problem::{Kind, Problem};
+
+/// All that is read of a form with a token: whoever sends it is nobody yet.
+const LOGIN_BYTES: usize = 4 * 1024;
+/// What bodies that arrive at the same time may take together, in kilobytes.
+pub(crate) const ALL_BODIES_KB: usize = 64 * 1024;
 
 /// The JSON of a body.
 #[derive(Debug)]
@@ -84,6 +90,9 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Shared> for Asked<T> {
 /// Bodies that carry a task or a message may be larger.
 fn allowed_bytes(app: &App, path: &str) -> usize {
     let limits = &app.config.limits;
+    if path == LOGIN {
+        return LOGIN_BYTES;
+    }
     if path == "/api/tasks" || path.ends_with("/messages") {
         limits.task_body_bytes
     } else {
@@ -108,7 +117,15 @@ pub(crate) async fn read(app: &Arc<App>, request: Request) -> Result<Bytes, Prob
     if announced.is_some_and(|length| length > limit as u64) {
         return Err(too_large());
     }
-    let body = Limited::new(request.into_body(), limit).collect();
+    let most = announced.map_or(limit, |length| usize::try_from(length).unwrap_or(limit));
+    let kilobytes = u32::try_from(most.div_ceil(1024)).unwrap_or(u32::MAX);
+    let body = async {
+        // Closed by nobody; all bodies together have only so much room.
+        let room = app.body_room.acquire_many(kilobytes).await;
+        let collected = Limited::new(request.into_body(), limit).collect().await;
+        drop(room);
+        collected
+    };
     match tokio::time::timeout(app.config.limits.body_timeout, body).await {
         Err(_elapsed) => Err(Problem::new(
             Kind::Timeout,
@@ -117,6 +134,15 @@ pub(crate) async fn read(app: &Arc<App>, request: Request) -> Result<Bytes, Prob
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => Err(Problem::bad(format!("the body broke off: {error}"))),
+    }
+}
+
+/// How many somebody wants, within what is possible.
+pub(crate) fn limit(wanted: Option<u32>, default: u32, most: u32) -> Result<u32, Problem> {
+    match wanted {
+        None => Ok(default),
+        Some(wanted) if (1..=most).contains(&wanted) => Ok(wanted),
+        Some(_) => Err(Problem::bad(format!("`limit` is from 1 to {most}"))),
     }
 }
 
@@ -142,6 +168,11 @@ fn require_json(request: &Request) -> Result<(), Problem> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // A list would be read as the fields in their order, which nobody means.
+    let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'{') {
+        return Err(Problem::bad("the body has to be a JSON object"));
+    }
     if is_too_deep(bytes) {
         return Err(Problem::bad(format!(
             "the JSON is nested deeper than {MAX_JSON_DEPTH} levels"

@@ -99,9 +99,9 @@ impl Loop {
         };
         tokio::select! {
             biased;
-            delta = delta => News::Delta(delta),
             notification = self.notifications.recv() => News::Notification(notification),
             () = records_due => News::RecordsDue,
+            delta = delta => News::Delta(delta),
             () = self.hub.0.text_wanted.notified() => News::TextWanted,
             () = self.hub.0.somebody_came.notified() => News::SomebodyCame,
         }

@@ -8,7 +8,7 @@ use sortie_protocol::{AuditLine, AuditVerdict};
 use utoipa::IntoParams;
 
 use crate::app::Shared;
-use crate::body::Asked;
+use crate::body::{self, Asked};
 use crate::guard::Caller;
 use crate::problem::Problem;
 
@@ -27,6 +27,7 @@ pub(crate) struct Which {
     /// After this place.
     after: Option<u64>,
     /// At most so many; 200 if missing, 1000 at most.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
@@ -48,7 +49,7 @@ pub(crate) async fn list(
             run,
             tenant: caller.tenant().cloned(),
             after: which.after.unwrap_or_default(),
-            limit: which.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
+            limit: body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?,
         })
         .await?;
     Ok(Json(lines.into_iter().map(AuditLine::from).collect()))

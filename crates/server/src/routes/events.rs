@@ -60,7 +60,7 @@ pub(crate) async fn of_task(
             .map_err(|_| Problem::bad("Last-Event-ID is the number of an entry"))?,
         None => after.after.unwrap_or_default(),
     };
-    let mut listener = Listener::new(&app, caller);
+    let mut listener = Listener::new(&app, caller.clone());
     listener.subscribe(Wish {
         id: "events".to_owned(),
         wanted: Wanted::Task(run),
@@ -71,7 +71,7 @@ pub(crate) async fn of_task(
         }),
     });
     let app_too = Arc::clone(&app);
-    Ok(sse::answer(&app, async move |lines| {
+    Ok(sse::answer(&app, caller, async move |lines| {
         follow(&app_too, &lines, listener, run, Seq(from)).await
     }))
 }

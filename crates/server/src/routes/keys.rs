@@ -21,6 +21,9 @@ use crate::routes::login;
 /// The longest grace of an old secret: a week.
 const MAX_GRACE_SECONDS: u64 = 7 * 24 * 3_600;
 
+/// The longest life of a key that ends: a hundred years.
+const MAX_LIFE_SECONDS: u64 = 100 * 365 * 24 * 3_600;
+
 fn key_json(app: &App, key: &StoredKey) -> Key {
     Key {
         id: key.id.clone(),
@@ -99,6 +102,14 @@ pub(crate) async fn create(
             ));
         }
     };
+    if body
+        .expires_seconds
+        .is_some_and(|seconds| seconds > MAX_LIFE_SECONDS)
+    {
+        return Err(Problem::bad(format!(
+            "a key holds for at most {MAX_LIFE_SECONDS} seconds, or for ever without `expires_seconds`"
+        )));
+    }
     let now = app.runtime.now();
     let wish = NewKeyWish {
         name: body.name,

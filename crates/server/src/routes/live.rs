@@ -45,7 +45,7 @@ pub(crate) async fn events(
                 seq: seq.parse().ok()?,
             })
         });
-    let mut listener = Listener::new(&app, caller);
+    let mut listener = Listener::new(&app, caller.clone());
     listener.subscribe(Wish {
         id: "events".to_owned(),
         wanted: Wanted::All,
@@ -53,7 +53,7 @@ pub(crate) async fn events(
         resume,
     });
     let app_too = Arc::clone(&app);
-    Ok(sse::answer(&app, async move |lines| {
+    Ok(sse::answer(&app, caller, async move |lines| {
         loop {
             let out = listener.next().await.ok()?;
             if matches!(out, Out::Control(_)) {

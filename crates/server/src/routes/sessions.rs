@@ -15,12 +15,12 @@ use sortie_protocol::{
     Grant, MessageAccepted, NewMessage, Resume, Revoked, Session, SessionDetail, Task,
     TranscriptItem, Turn,
 };
-use sortie_runtime::{NewRun, Said};
+use sortie_runtime::NewRun;
 use utoipa::IntoParams;
 
 use crate::access;
 use crate::app::{App, Shared};
-use crate::body::{Asked, InPath, JsonBody};
+use crate::body::{self, Asked, InPath, JsonBody};
 use crate::guard::Caller;
 use crate::hub::{Listener, Out, Wanted, Wish};
 use crate::once::wants_stream;
@@ -47,6 +47,7 @@ const MAX_CHILDREN: u32 = 500;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
     /// At most so many.
+    #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
     /// Whose last turn began before this time.
     before: Option<String>,
@@ -66,7 +67,7 @@ pub(crate) async fn list(
             tenant: caller.tenant().cloned(),
             session: None,
             before: which.before.as_deref().map(moment).transpose()?,
-            limit: which.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
+            limit: body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?,
         })
         .await?;
     Ok(Json(sessions.iter().map(Session::from).collect()))
@@ -312,7 +313,7 @@ pub(crate) async fn message(
     };
     Ok(match listener {
         None => (StatusCode::ACCEPTED, Json(accepted)).into_response(),
-        Some(listener) => follow(&app, listener, &accepted, said),
+        Some(listener) => follow(&app, caller, listener, &accepted),
     })
 }
 
@@ -354,20 +355,21 @@ async fn new_turn(
 /// Streams a turn until it has ended.
 fn follow(
     app: &Arc<App>,
+    caller: Caller,
     mut listener: Listener,
     accepted: &MessageAccepted,
-    said: Said,
 ) -> Response {
+    let run = accepted.task_id;
     let first = Line::of("accepted", accepted);
     let app_too = Arc::clone(app);
-    sse::answer(app, async move |lines| {
+    sse::answer(app, caller, async move |lines| {
         lines.send(first).await?;
         loop {
             let Ok(out) = listener.next().await else {
                 return None;
             };
             let Out::Frame(frame) = &out else { continue };
-            if !frame.is_about(&Wanted::Tree(said.run)) {
+            if !frame.is_about(&Wanted::Tree(run)) {
                 continue;
             }
             let name = if frame.name == "text" {
@@ -377,13 +379,13 @@ fn follow(
             };
             lines.send(Line::new(name, None, &frame.bytes)).await?;
             let is_end = matches!(frame.name, "completed" | "failed" | "timeout" | "cancelled")
-                && Listener::is_about(&out, said.run);
+                && Listener::is_about(&out, run);
             if is_end {
                 break;
             }
         }
         // News may be a little ahead of the record.
-        let record = app_too.runtime.execute(said.run).await.ok()?;
+        let record = app_too.runtime.execute(run).await.ok()?;
         lines.send(Line::of("done", &Task::from(&record))).await
     })
 }

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::app::App;
+use crate::guard::Caller;
 
 /// How often a quiet stream says that it lives.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -89,7 +90,7 @@ impl Drop for Counted {
 }
 
 /// An answer that `write` writes, until it is done, the client leaves, or the server stops.
-pub(crate) fn answer<W, F>(app: &Arc<App>, write: W) -> Response
+pub(crate) fn answer<W, F>(app: &Arc<App>, caller: Caller, write: W) -> Response
 where
     W: FnOnce(Arc<Lines>) -> F,
     F: Future<Output = Option<()>> + Send + 'static,
@@ -101,11 +102,15 @@ where
     });
     let work = write(Arc::clone(&lines));
     let counted = Counted::new(app);
-    let stop = app.stop.clone();
+    let app_too = Arc::clone(app);
     app.spawn(async move {
         let beating = async {
             loop {
                 tokio::time::sleep(HEARTBEAT).await;
+                // Whoever was let in may have been thrown out since.
+                if !caller.still_holds(&app_too) {
+                    return;
+                }
                 if lines.send(Line::heartbeat()).await.is_none() {
                     return;
                 }
@@ -116,7 +121,7 @@ where
             _ = work => {}
             () = beating => {}
             () = lines.sender.closed() => {}
-            () = stop.cancelled() => {}
+            () = app_too.stop.cancelled() => {}
         }
         drop(counted);
     });

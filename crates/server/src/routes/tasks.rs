@@ -15,7 +15,7 @@ use utoipa::IntoParams;
 
 use crate::access;
 use crate::app::{App, Shared};
-use crate::body::{Asked, JsonBody};
+use crate::body::{self, Asked, JsonBody};
 use crate::guard::Caller;
 use crate::once::Reserved;
 use crate::problem::Problem;
@@ -51,6 +51,7 @@ pub(crate) struct Which {
     /// With message and result cut to 280 characters.
     summary: Option<bool>,
     /// At most so many; 100 if missing, 1000 at most.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
     /// Where the answer before ended.
     cursor: Option<String>,
@@ -112,7 +113,7 @@ pub(crate) async fn list(
     caller: Caller,
     Asked(which): Asked<Which>,
 ) -> Result<(HeaderMap, Json<Vec<Task>>), Problem> {
-    let limit = which.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let mut filter = which.filter(&app, &caller).await?;
     filter.limit = limit + 1;
     let mut records = app.runtime.list(filter).await?;

@@ -13,7 +13,7 @@ use sortie_protocol::{
 use utoipa::IntoParams;
 
 use crate::app::Shared;
-use crate::body::{Asked, InPath};
+use crate::body::{self, Asked, InPath};
 use crate::guard::Caller;
 use crate::problem::Problem;
 
@@ -167,6 +167,7 @@ pub(crate) struct After {
     /// After this place.
     after: Option<u64>,
     /// At most so many.
+    #[param(minimum = 1, maximum = 10000)]
     limit: Option<u32>,
 }
 
@@ -186,7 +187,7 @@ pub(crate) async fn audit(
             run: Some(run),
             tenant: caller.tenant().cloned(),
             after: after.after.unwrap_or_default(),
-            limit: after.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES),
+            limit: body::limit(after.limit, MAX_LINES, MAX_LINES)?,
         })
         .await?;
     Ok(Json(lines.into_iter().map(AuditLine::from).collect()))
