@@ -209,7 +209,7 @@ export async function standIn({ dist, count = 60, port = 0, words = null, perRow
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));
   return {
-    url: `http://127.0.0.1:${server.address().port}`, tasks, posted, port: server.address().port,
+    url: `http://127.0.0.1:${server.address().port}`, tasks, posted, asked, port: server.address().port,
     send: (message) => { const text = JSON.stringify({ ...message, seq: ++seq }); for (const socket of sockets.clients) socket.send(text); },
     close: () => { for (const socket of sockets.clients) socket.terminate(); sockets.close(); server.closeAllConnections(); return new Promise((done) => server.close(done)); },
   };

@@ -27,6 +27,7 @@ const SCRIPT = {
   defaults: { latency_ms: 150, usage: { input_tokens: 900, output_tokens: 80 }, price: { input: 3, output: 15 } },
   rules: [
     { when: { task: "hostile*" }, say: EVIL },
+    { when: { task: "sleep until*" }, fault: { kind: "hang" } },
     { when: { task: "slow words*", turn: 1 }, latency_ms: 2500, say: "slow and steady" },
     {
       when: { agent: "main", task: "survey*", turn: 1 }, say: "I send three out.",
@@ -187,6 +188,25 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await page.reload();
     await page.locator(".md h2", { hasText: "Survey" }).waitFor();
     assert.equal(await page.locator(".kid").count(), 3);
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("tells a run that is under way, and stops it", async () => {
+    const at = await enter({ expected: ["404"] });
+    const { page } = at;
+    await at.go("/chat/web:steer");
+    await page.waitForSelector(".compose textarea");
+    await talk(page, "slow words please");
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await talk(page, "and be brief");
+    await page.locator(".note", { hasText: "under way" }).waitFor();
+    await page.locator(".turn .status", { hasText: "Completed" }).waitFor();
+    assert.equal(await page.locator(".turn").count(), 1);
+    assert.equal(await page.locator(".mine", { hasText: "and be brief" }).count(), 1);
+    await talk(page, "sleep until stopped");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.locator(".turn .status", { hasText: "Cancelled" }).waitFor();
+    assert.equal(await page.locator(".turn").count(), 2);
     assert.deepEqual(await at.done(), []);
   });
 

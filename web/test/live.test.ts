@@ -36,6 +36,11 @@ describe("the tree as lines", () => {
     expect(lines(forest(), [], { ...NO_FILTER, agent: "PLAN" })).toBe("a-\n  b-\n    c");
     expect(lines(forest(), [], { ...NO_FILTER, statuses: ["failed"] })).toBe("a-\n  b");
   });
+  it("believes the server about texts that a summary does not have", () => {
+    const found = (statuses: Task["status"][]) => flatten(forest(), new Set(), { ...NO_FILTER, text: "far below", statuses }, "", new Set(["d"])).map((line) => line.id);
+    expect(found([])).toEqual(["a", "d"]);
+    expect(found(["failed"])).toEqual([]);
+  });
   it("stands an orphan up as a root", () => {
     const tasks = new Tasks();
     tasks.put([task("x", { parent_id: "gone" })]);

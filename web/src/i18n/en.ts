@@ -316,6 +316,7 @@ export const en = {
   "chat.steered": "Told the run that is under way",
   "chat.grants": "Lasting approvals",
   "chat.revoke": "Take back",
+  "chat.earlier": "Earlier sessions",
   "chat.list": "Show sessions",
 
   "agents.title": "Agents",

@@ -317,6 +317,7 @@ export const zh: Record<Key, string> = {
   "chat.steered": "已转告正在进行的运行",
   "chat.grants": "长期批准",
   "chat.revoke": "撤回",
+  "chat.earlier": "更早的会话",
   "chat.list": "显示会话",
 
   "agents.title": "Agent",

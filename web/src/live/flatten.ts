@@ -38,10 +38,11 @@ export const MAX_INDENT = 8;
  * Lines from the newest root down, children in the order they were started.
  *
  * A task whose parent is not here stands as a root. With a filter, what fits is shown together with
- * what it hangs below. `oldest` hides what other questions brought in beyond the loaded part of the list.
+ * what it hangs below. `oldest` hides what other questions brought in beyond the loaded part of the list;
+ * `matched` are tasks whose text the server found, in words that a summary does not have.
  */
-export function flatten(tasks: Tasks, folded: ReadonlySet<string>, filter: Filter, oldest: string): Line[] {
-  const kept = isFiltered(filter) ? keptBy(tasks, filter) : null;
+export function flatten(tasks: Tasks, folded: ReadonlySet<string>, filter: Filter, oldest: string, matched: ReadonlySet<string> = NONE): Line[] {
+  const kept = isFiltered(filter) ? keptBy(tasks, filter, matched) : null;
   const roots: string[] = [];
   for (const task of tasks.all()) {
     const { task_id: id, parent_id: parent } = task.peek();
@@ -55,11 +56,14 @@ export function flatten(tasks: Tasks, folded: ReadonlySet<string>, filter: Filte
   return lines;
 }
 
-function keptBy(tasks: Tasks, filter: Filter): Set<string> {
+const NONE: ReadonlySet<string> = new Set();
+
+function keptBy(tasks: Tasks, filter: Filter, matched: ReadonlySet<string>): Set<string> {
+  const others = { ...filter, text: "" };
   const kept = new Set<string>();
   for (const signal of tasks.all()) {
     let task: Task | undefined = signal.peek();
-    if (!fits(task, filter)) continue;
+    if (!fits(task, filter) && !(matched.has(task.task_id) && fits(task, others))) continue;
     // Up to the root, or to where somebody has been already.
     while (task && !kept.has(task.task_id)) {
       kept.add(task.task_id);

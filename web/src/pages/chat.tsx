@@ -20,19 +20,28 @@ import { ChildCard } from "./task";
 const MOVES: ReadonlySet<string> = new Set(["queued", "started", "completed", "failed", "timeout", "cancelled", "deleted"]);
 const SPEAKS: ReadonlySet<string> = new Set([...MOVES, "said", "tool", "asked", "replied", "retrying", "compacted", "delivery"]);
 
+const SESSIONS = 50;
+
 function fresh(): string {
   return `web:${crypto.randomUUID().slice(0, 8)}`;
 }
 
 export function ChatPage({ session }: { session: string | null }) {
   const [listed, setListed] = useState(false);
-  const sessions = useLoad("sessions", (signal) => get<Session[]>("/api/sessions?limit=100", signal), (event) => MOVES.has(event.type) && event.parent_id === null);
+  const sessions = useLoad("sessions", (signal) => get<Session[]>(address("/api/sessions", { limit: SESSIONS }), signal), (event) => MOVES.has(event.type) && event.parent_id === null);
+  const [earlier, setEarlier] = useState<Session[]>([]);
+  const list = [...(sessions.data ?? []), ...earlier.filter((old) => !sessions.data?.some((one) => one.session_id === old.session_id))];
+  const more = async () => {
+    const page = await attempt(get<Session[]>(address("/api/sessions", { limit: SESSIONS, before: list.at(-1)?.last_at })));
+    if (page) setEarlier([...earlier, ...page]);
+    setEnded(page?.length === 0);
+  };
+  const [ended, setEnded] = useState(false);
   useEffect(() => setListed(false), [session]);
   useEffect(() => {
     if (session === null && sessions.data) go({ page: "chat", session: sessions.data[0]?.session_id ?? fresh() }, true);
   }, [session, sessions.data]);
   const move = (by: number) => {
-    const list = sessions.data ?? [];
     const next = list[Math.max(0, Math.min(list.length - 1, list.findIndex((other) => other.session_id === session) + by))];
     if (next) go({ page: "chat", session: next.session_id });
   };
@@ -42,7 +51,7 @@ export function ChatPage({ session }: { session: string | null }) {
       <aside class="sessions" aria-label={t("chat.sessions")}>
         <div class="row"><h2 class="grow">{t("chat.sessions")}</h2><button type="button" class="button small primary" onClick={() => (go({ page: "chat", session: fresh() }), setListed(false))}><Icon name="plus" size={13} />{t("chat.new")}</button></div>
         <ul>
-          {sessions.data?.map((other) => (
+          {list.map((other) => (
             <li key={other.session_id}>
               <a href={href({ page: "chat", session: other.session_id })} aria-current={other.session_id === session ? "page" : undefined}>
                 <div class="cut">{line(other.title) || line(other.session_id)}</div>
@@ -50,6 +59,7 @@ export function ChatPage({ session }: { session: string | null }) {
               </a>
             </li>
           ))}
+          {sessions.data && sessions.data.length >= SESSIONS && !ended && <li><button type="button" class="button small" onClick={() => void more()}>{t("chat.earlier")}</button></li>}
           {sessions.data?.length === 0 && <li class="none small">{t("chat.none")}</li>}
         </ul>
         {sessions.problem && <Trouble problem={sessions.problem} again={sessions.reload} />}

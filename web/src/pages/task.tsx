@@ -34,6 +34,8 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
   useEffect(() => {
     // A list that shows summaries must not get the whole text, so only the state goes there.
     if (whole && !world.tasks.get(whole.task_id)) world.tasks.put([whole]);
+    // The beginning of an id is enough to come here; events name the whole.
+    if (whole && whole.task_id !== id) go({ page: "task", id: whole.task_id, tab }, true);
   }, [whole]);
   useKeys({ Escape: () => go({ page: "tasks" }) });
   if (detail.problem) return <div class="page"><Back /><Trouble problem={detail.problem} again={detail.reload} /></div>;

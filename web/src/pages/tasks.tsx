@@ -40,14 +40,25 @@ const folded = signal<ReadonlySet<string>>(new Set(first.folded));
 const chosen = signal<string | null>(first.chosen);
 let scrolled = first.scroll;
 
+interface Reach {
+  oldest: string;
+  cursor: string | null;
+  done: boolean;
+  busy: boolean;
+  problem: Problem | null;
+  /** What the server found by the text of the filter. */
+  matched: ReadonlySet<string>;
+}
+
 /** How far the list is loaded for the filter that is set: the oldest id, and where to go on. */
-const reach = signal<{ oldest: string; cursor: string | null; done: boolean; busy: boolean; problem: Problem | null }>({ oldest: "~", cursor: null, done: false, busy: false, problem: null });
+const reach = signal<Reach>({ oldest: "~", cursor: null, done: false, busy: false, problem: null, matched: new Set() });
 
 /** Filters that look at what changes need the list again when it does; without them only comings and goings matter. */
 const lines = computed<Line[]>(() => {
   void world.tasks.structure.value;
   if (filter.value.statuses.length > 0 || filter.value.text) void world.tasks.states.value;
-  return flatten(world.tasks, folded.value, filter.value, reach.value.done ? "" : reach.value.oldest);
+  const { done, oldest, matched } = reach.value;
+  return flatten(world.tasks, folded.value, filter.value, done || isFiltered(filter.value) ? "" : oldest, matched);
 });
 
 effect(() => {
@@ -77,8 +88,9 @@ async function load(again: boolean): Promise<void> {
         if (id < oldest) oldest = id;
       }
     } while (again && cursor && seen.size < Math.min(REFRESHED, world.tasks.size));
+    const matched = set.text ? new Set([...(again ? [] : reach.peek().matched), ...seen]) : new Set<string>();
     if (again && !isFiltered(set)) forget(before, seen, cursor ? oldest : "");
-    reach.value = { oldest, cursor, done: cursor === null, busy: false, problem: null };
+    reach.value = { oldest, cursor, done: cursor === null, busy: false, problem: null, matched };
   } catch (error) {
     if (abort.signal.aborted) return;
     reach.value = { ...reach.peek(), busy: false, problem: error instanceof Problem ? error : new Problem(0, "", String(error)) };
