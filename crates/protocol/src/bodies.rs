@@ -249,6 +249,20 @@ pub struct CancelBody {
     pub reason: Option<String>,
 }
 
+/// Where a task is to branch off another, and how it goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ForkBody {
+    /// The last entry of the other's journal that counts.
+    pub at: i64,
+    /// The model to go on with, if not the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How calls that change something are treated; as before if missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+}
+
 /// Words for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -43,6 +43,7 @@ pub(crate) fn documented(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared>
         .routes(routes!(task::get, task::patch, task::delete))
         .routes(routes!(task::cancel))
         .routes(routes!(task::retry))
+        .routes(routes!(task::fork))
         .routes(routes!(task::pause))
         .routes(routes!(task::resume))
         .routes(routes!(task::steer))

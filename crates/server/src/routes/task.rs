@@ -5,20 +5,21 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use sortie_core::{
-    Event, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord,
-    Seq, Unblock,
+    Event, ForkPoint, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId,
+    RunRecord, RunSpec, Seq, Unblock,
 };
 use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
-    Mode, ReplyNoted, Request, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
+    ForkBody, Mode, ReplyNoted, Request, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
 };
+use sortie_runtime::Fork;
 
 use crate::app::{App, Shared};
 use crate::body::{InPath, JsonBody, MaybeJson};
 use crate::guard::Caller;
 use crate::problem::Problem;
 use crate::routes::requests::noted;
-use crate::routes::tasks::made;
+use crate::routes::tasks::{made, refused};
 
 /// The longest text that a person adds to a run.
 const MAX_WORDS_CHARS: usize = 100_000;
@@ -200,17 +201,49 @@ pub(crate) async fn retry(
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let spec = app.runtime.spec(run).await?;
-    // Whoever may not begin such a task may not begin it again either.
     app.mode(&caller, Some(spec.policy.mode))?;
-    app.check_model(&caller, Some(&spec.model))?;
+    may_begin(&app, &caller, &spec)?;
+    let run = app.runtime.retry(run).await?;
+    Ok(made(&Task::from(&app.runtime.get(run).await?)))
+}
+
+/// Whoever may not begin such a task may not begin it again either.
+fn may_begin(app: &App, caller: &Caller, spec: &RunSpec) -> Result<(), Problem> {
+    app.check_model(caller, Some(&spec.model))?;
     let workspace = spec.workspace.display().to_string();
-    app.workspace(&caller, Some(&workspace))?;
+    app.workspace(caller, Some(&workspace))?;
     if !spec.report_to.is_empty() && !caller.rules_all() {
         return Err(Problem::forbidden(
             "the task reports to places outside; only an admin may repeat that",
         ));
     }
-    let run = app.runtime.retry(run).await?;
+    Ok(())
+}
+
+/// Makes a task that branches off another after one of its entries. What the other did stays done.
+#[utoipa::path(post, path = "/api/tasks/{id}/fork", tag = "tasks", request_body = ForkBody,
+    params(("id" = String, Path)), responses((status = 201, body = Task)))]
+pub(crate) async fn fork(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+    JsonBody(body): JsonBody<ForkBody>,
+) -> Result<impl IntoResponse, Problem> {
+    let run = app.task(&caller, &id).await?.run_id;
+    let spec = app.runtime.spec(run).await?;
+    may_begin(&app, &caller, &spec)?;
+    app.check_model(&caller, body.model.as_deref())?;
+    let mode = body.mode.map_or(spec.policy.mode, Into::into);
+    let fork = Fork {
+        point: ForkPoint {
+            run,
+            at: Seq(body.at),
+        },
+        model: body.model,
+        label: None,
+        mode: app.mode(&caller, Some(mode))?,
+    };
+    let run = app.runtime.fork(fork).await.map_err(refused)?;
     Ok(made(&Task::from(&app.runtime.get(run).await?)))
 }
 

@@ -36,6 +36,7 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("delete", "/api/tasks/{id}", Operator, Missing),
     ("post", "/api/tasks/{id}/cancel", Operator, Missing),
     ("post", "/api/tasks/{id}/retry", Operator, Missing),
+    ("post", "/api/tasks/{id}/fork", Operator, Missing),
     ("post", "/api/tasks/{id}/pause", Operator, Missing),
     ("post", "/api/tasks/{id}/resume", Operator, Missing),
     ("post", "/api/tasks/{id}/steer", Operator, Missing),
@@ -91,6 +92,7 @@ fn body(path: &str) -> Value {
         | "/api/tasks/{id}/answer"
         | "/api/questions/{id}"
         | "/api/sessions/{id}/messages" => json!({"text": "words"}),
+        "/api/tasks/{id}/fork" => json!({"at": 1}),
         "/api/tasks/{id}/delivery" => json!({"action": "retry"}),
         "/api/approvals/{id}" => json!({"decision": "approve"}),
         "/api/policy/explain" => json!({"tool": "exec"}),

@@ -68,6 +68,14 @@ async fn a_task_is_made_ends_and_can_be_looked_at_from_all_sides() {
         .json(world.get(&format!("/api/tasks/{}", &id[..13])))
         .await;
     assert_eq!(short["task_id"], id);
+    let fork = format!("/api/tasks/{id}/fork");
+    let fork = world.json(world.post(&fork, &json!({"at": 1}))).await;
+    let branch = fork["task_id"].as_str().unwrap();
+    let ended = world.until_status(branch, "completed").await;
+    assert_eq!(ended["result"], "looked");
+    let delete = format!("/api/tasks/{branch}");
+    let delete = world.request(Method::DELETE, &delete, &world.tokens.admin);
+    world.json(delete).await;
     let stats = world.json(world.get("/api/tasks/stats")).await;
     assert_eq!(
         (&stats["total"], &stats["completed"]),
@@ -174,6 +182,12 @@ async fn mistakes_are_told_as_problems_and_never_as_faults_of_the_server() {
     check(world.get("/api/tasks?status=done"), 400, "bad-request").await;
     check(world.get("/api/tasks?limt=1"), 400, "bad-request").await;
     check(world.get("/api/tasks?cursor=x"), 400, "bad-request").await;
+    check(world.get("/api/tasks?limit=1001"), 400, "bad-request").await;
+    check(world.post(tasks, &json!(["x"])), 400, "bad-request").await;
+    let list = world.post("/api/login-links", &json!([]));
+    check(list, 400, "bad-request").await;
+    let forever = json!({"name": "x", "role": "viewer", "expires_seconds": u64::MAX});
+    check(world.post("/api/keys", &forever), 400, "bad-request").await;
     check(world.get("/api/tasks/%FF"), 400, "bad-request").await;
     check(world.get("/api/tasks/abc"), 404, "not-found").await;
     check(world.get("/api/tasks/not-hex-at-all"), 404, "not-found").await;
