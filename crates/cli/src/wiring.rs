@@ -101,8 +101,6 @@ pub(crate) async fn start(
     models: Arc<Directory>,
     wishes: Wishes,
 ) -> Result<Started, Problem> {
-    #[cfg(feature = "crash-points")]
-    arm(settings)?;
     let clock = ProcessClock::start();
     let store = open_store(settings, &clock)?;
     start_on(settings, store, clock, models, wishes).await
@@ -116,6 +114,8 @@ pub(crate) async fn start_on(
     models: Arc<Directory>,
     wishes: Wishes,
 ) -> Result<Started, Problem> {
+    #[cfg(feature = "crash-points")]
+    arm(settings)?;
     // Nothing will call the tools of servers where nothing is executed.
     let only_admits = wishes.only_admits;
     let mut equipment = Equipment::of(settings, wishes)?;

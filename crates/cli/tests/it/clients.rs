@@ -452,3 +452,26 @@ fn ids_and_results_read_the_same_in_every_way() {
         assert_eq!(&shown[name], value, "{name}");
     }
 }
+
+#[test]
+fn a_server_that_hangs_is_told_within_bounds() {
+    let world = World::new();
+    let mut server = world.serve();
+    server.signal(Signal::STOP);
+    let status = world.sortie(&["status"]);
+    assert_eq!(status.code, Some(1), "{status:#?}");
+    assert!(
+        status.out.contains("did not answer within 5 s"),
+        "{status:#?}"
+    );
+    let cancel = world.sortie(&["tasks", "cancel", "ffffffff"]);
+    assert_eq!(cancel.code, Some(3), "{cancel:#?}");
+    assert!(
+        cancel
+            .err
+            .contains("`sortie status` tells how the server is"),
+        "{cancel:#?}"
+    );
+    server.signal(Signal::CONT);
+    assert_eq!(world.sortie(&["status"]).code, Some(0));
+}
