@@ -190,6 +190,8 @@ describe("volume", () => {
       most = Math.max(most, await rows(page));
       return (await page.locator(".foot").textContent()).includes("10000 shown");
     }, 40);
+    const first = server.tasks[1];
+    await until("the oldest is in sight", () => page.evaluate((row) => { const list = document.querySelector(".scroll"); list.scrollTop = list.scrollHeight; return document.getElementById(row) !== null; }, `row-${first.task_id}`));
     assert.ok(most > 10 && most < 80, `${most} rows at most`);
     assert.ok((await page.evaluate(() => document.querySelectorAll("*").length)) < 2_500);
     // One record changes: one row is touched.
@@ -197,7 +199,6 @@ describe("volume", () => {
       globalThis.touched = new Set();
       new MutationObserver((list) => { for (const one of list) { const row = (one.target.nodeType === 1 ? one.target : one.target.parentElement)?.closest('[role="row"]'); if (row) globalThis.touched.add(row.id); } }).observe(document.querySelector(".scroll"), { subtree: true, childList: true, characterData: true, attributes: true });
     });
-    const first = server.tasks[1];
     server.send({ type: "tasks", tasks: [{ ...first, progress: 77, tool_calls: 99, seq: 99 }] });
     // Clocks of running tasks tick meanwhile, in their own rows.
     const touched = await until("the row changed", () => page.evaluate((row) => globalThis.touched.has(row) && [...globalThis.touched], `row-${first.task_id}`));
