@@ -132,7 +132,9 @@ fn a_prepared_folder_changes_nothing_until_it_is_trusted() {
     let shown = |world: &World| world.ok(&["config", "show", "--json"]).out;
     let before = shown(&world);
     assert!(
-        !before.contains("yolo") && !before.contains("http://127.0.0.1"),
+        !before.contains("yolo")
+            && !before.contains("http://127.0.0.1")
+            && !before.contains("\"127.0.0.1\""),
         "{before}"
     );
     try_it(&world);
