@@ -320,7 +320,9 @@ describe("harm", () => {
           const odd = [];
           while (walk.nextNode()) if (hidden.test(walk.currentNode.data)) odd.push(`hidden: ${walk.currentNode.parentElement.outerHTML.slice(0, 200)}`);
           for (const node of document.querySelectorAll("[title], [aria-label]")) if (hidden.test(node.title + node.ariaLabel)) odd.push(`hidden: ${node.outerHTML.slice(0, 200)}`);
-          return [...nodes, ...links, ...odd];
+          const main = document.querySelector("main");
+          const wide = main.scrollWidth > main.clientWidth ? [`too wide: ${[...main.querySelectorAll("*")].filter((node) => node.getBoundingClientRect().right > main.clientWidth + 1 && !node.closest("pre, .table, .tabs, .scroll")).slice(0, 3).map((node) => node.outerHTML.slice(0, 120))}`] : [];
+          return [...nodes, ...links, ...odd, ...wide];
         });
         assert.deepEqual(bad, [], name);
         if (name === "result") await at.shot("hostile");

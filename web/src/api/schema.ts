@@ -685,6 +685,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tasks/{id}/fork": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Makes a task that branches off another after one of its entries. What the other did stays done. */
+        post: operations["tasks_fork"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tasks/{id}/pause": {
         parameters: {
             query?: never;
@@ -1423,6 +1440,17 @@ export interface components {
             rule: string | null;
             /** @description Why. */
             why: string;
+        };
+        /** @description Where a task is to branch off another, and how it goes on. */
+        ForkBody: {
+            /**
+             * Format: int64
+             * @description The last entry of the other's journal that counts.
+             */
+            at: number;
+            mode?: components["schemas"]["Mode"] | null;
+            /** @description The model to go on with, if not the same. */
+            model?: string | null;
         };
         /** @description Something a person allowed for a whole session. */
         Grant: {
@@ -3905,6 +3933,40 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["JournalEntry"][];
                     "text/event-stream": string;
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    tasks_fork: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ForkBody"];
+            };
+        };
+        responses: {
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Task"];
                 };
             };
             /** @description What went wrong, and what to do next */

@@ -189,6 +189,7 @@ export const en = {
   "item.ruling": "Allowed by",
   "item.ruling.deny": "Denied by",
   "item.ruling.ask": "Asked by",
+  "item.approved": "approved: {who}",
   "item.running": "running",
   "item.reported": "answered by a report",
   "item.unfold": "Unfold all",
@@ -250,6 +251,7 @@ export const en = {
   "decision.deny": "deny",
 
   "audit.at": "At",
+  "audit.agent": "Agent",
   "audit.tool": "Tool",
   "audit.parameters": "Parameters",
   "audit.ruling": "Ruling",

@@ -190,6 +190,7 @@ export const zh: Record<Key, string> = {
   "item.ruling": "允许者",
   "item.ruling.deny": "拒绝者",
   "item.ruling.ask": "询问者",
+  "item.approved": "批准：{who}",
   "item.running": "运行中",
   "item.reported": "由报告答复",
   "item.unfold": "全部展开",
@@ -251,6 +252,7 @@ export const zh: Record<Key, string> = {
   "decision.deny": "拒绝",
 
   "audit.at": "时间",
+  "audit.agent": "Agent",
   "audit.tool": "工具",
   "audit.parameters": "参数",
   "audit.ruling": "裁定",

@@ -278,11 +278,11 @@ function Audit({ id }: { id: string }) {
   return (
     <div class="card table">
       <table>
-        <thead><tr>{(["at", "tool", "parameters", "ruling", "stage", "took"] as const).map((name) => <th scope="col" key={name} class={name === "took" ? "num" : ""}>{t(`audit.${name}`)}</th>)}</tr></thead>
+        <thead><tr>{(["at", "agent", "tool", "parameters", "ruling", "stage", "took"] as const).map((name) => <th scope="col" key={name} class={name === "took" ? "num" : ""}>{t(`audit.${name}`)}</th>)}</tr></thead>
         <tbody>
           {audit.data.slice(0, limit).map((at) => (
             <tr key={at.seq}>
-              <td><time dateTime={at.at}>{clock(at.at)}</time></td><td class="mono">{line(at.tool)}</td><td><Json value={at.parameters} open={0} /></td>
+              <td><time dateTime={at.at}>{clock(at.at)}</time></td><td><a href={href({ page: "task", id: at.task_id, tab: "" })}>{line(at.agent)}</a></td><td class="mono">{line(at.tool)}</td><td><Json value={at.parameters} open={0} /></td>
               <td>{at.ruling ? <><Decision decision={at.ruling.decision} /><RulingLine ruling={at.ruling} /></> : "–"}</td><td>{line(at.stage)}{at.status ? `, ${line(at.status)}` : ""}</td><td class="num">{duration(at.duration_ms)}</td>
             </tr>
           ))}

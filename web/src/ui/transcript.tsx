@@ -119,11 +119,17 @@ function Call({ task, call, result, over, open }: { task: string; call: Transcri
   );
 }
 
+/** A person by name, or the rule that one allowed before. */
+function approver(approved: NonNullable<Ruling["approved"]>): string {
+  return approved.kind === "person" ? approved.name : approved.rule;
+}
+
 export function RulingLine({ ruling }: { ruling: Ruling }) {
   const key = (ruling.decision === "allow" ? "item.ruling" : `item.ruling.${ruling.decision}`) as Key;
   return (
     <p class="small quiet">
       {t(key)}: <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{line(ruling.layer)}</span> {ruling.rule && <code>{line(ruling.rule)}</code>} {clean(ruling.why)}
+      {ruling.approved && ` · ${t("item.approved", { who: approver(ruling.approved) })}`}
     </p>
   );
 }
