@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sortie_core::{Lang, Mode, Tenant};
+use sortie_protocol::Proof;
 
 /// What a server is told at its start.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct ServerConfig {
     pub default_model: String,
     /// How calls that change something are treated, unless somebody wishes otherwise.
     pub default_mode: Mode,
+    /// What this life of the server shows to clients that ask whether it is the right one.
+    pub proof: Proof,
     /// What bounds everything.
     pub limits: ServerLimits,
 }

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sortie_protocol::Proof;
 
 /// Bytes of a secret.
 const SECRET_BYTES: usize = 32;
@@ -21,6 +22,11 @@ fn bytes<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
     Ok(bytes)
+}
+
+/// A proof for a server that starts.
+pub fn new_proof() -> Result<Proof, NoRandomness> {
+    Ok(Proof::new(bytes()?))
 }
 
 /// A new secret, as base64url.

@@ -30,8 +30,10 @@ use crate::routes::login;
 
 /// The cookie of a browser session.
 pub(crate) const COOKIE: &str = "sortie_session";
-/// The only path that answers without credentials.
+/// The form, and the way in: it answers without credentials.
 pub(crate) const LOGIN: &str = "/login";
+/// The other path that answers without credentials: it says nothing but that this is this server.
+pub(crate) const PROOF: &str = "/login/proof";
 
 /// Where a request came from. Set by the listener.
 #[derive(Clone, Copy, Debug)]
@@ -156,7 +158,8 @@ fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
     let headers = request.headers();
     let same_origin = app.names.check_origin(headers)?;
     let looks_or_posts = matches!(*request.method(), Method::GET | Method::HEAD | Method::POST);
-    if request.uri().path() == LOGIN && looks_or_posts {
+    let path = request.uri().path();
+    if path == LOGIN && looks_or_posts || path == PROOF && *request.method() == Method::GET {
         return Ok(None);
     }
     let found = identify(app, request)?;

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use axum::extract::{Query, Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::http::{Method, StatusCode, Uri};
-use axum::response::{Html, IntoResponse as _, Response};
+use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
 use sortie_core::Lang;
-use sortie_protocol::Role;
+use sortie_protocol::{MAX_NONCE_CHARS, Role};
 use sortie_text::t;
 
 use crate::app::{App, Shared};
-use crate::body;
+use crate::body::{self, Asked};
 use crate::guard::{COOKIE, Claimed, failed, peer};
 use crate::keys::Credential;
 use crate::problem::{Kind, Problem};
@@ -45,6 +45,28 @@ pub(crate) async fn form(State(Shared(app)): State<Shared>, request: Request) ->
         Ok(response) => response,
         Err(problem) => refused(&app, problem),
     }
+}
+
+/// What a client asks before it shows its token to whoever listens here.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Challenge {
+    nonce: String,
+}
+
+/// Shows that this is the server that wrote its file, and nothing else.
+pub(crate) async fn proof(
+    State(Shared(app)): State<Shared>,
+    Asked(challenge): Asked<Challenge>,
+) -> Result<impl IntoResponse, Problem> {
+    let answer = app.config.proof.answer(&challenge.nonce).ok_or_else(|| {
+        Problem::bad(format!(
+            "`nonce` has 1 to {MAX_NONCE_CHARS} hexadecimal digits"
+        ))
+    })?;
+    Ok((
+        [(header::CONTENT_TYPE, "text/plain; charset=utf-8")],
+        answer,
+    ))
 }
 
 /// A pasted token.

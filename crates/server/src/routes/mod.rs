@@ -27,6 +27,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::Shared;
+use crate::guard::{LOGIN, PROOF};
 
 /// The routes that the document tells of.
 pub(crate) fn documented(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
@@ -90,5 +91,7 @@ pub(crate) fn documented(router: OpenApiRouter<Shared>) -> OpenApiRouter<Shared>
 
 /// The few that are for browsers and not for clients.
 pub(crate) fn outside_the_document() -> Router<Shared> {
-    Router::new().route("/login", get(login::form).post(login::submit))
+    Router::new()
+        .route(LOGIN, get(login::form).post(login::submit))
+        .route(PROOF, get(login::proof))
 }

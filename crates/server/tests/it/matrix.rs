@@ -6,7 +6,7 @@ use reqwest::{Method, RequestBuilder, StatusCode, header};
 use serde_json::{Value, json};
 use sortie_protocol::Role::{self, Admin, Operator, Viewer};
 
-use crate::support::{SAYS_DONE, World, answer};
+use crate::support::{PROOF, SAYS_DONE, World, answer};
 
 /// What an admin of a tenant gets who asks for a thing of somebody else, or for everything.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -324,6 +324,31 @@ async fn every_route_checks_everybody() {
     }
     let (status, task) = answer(world.get(&format!("/api/tasks/{}", things.task))).await;
     assert_eq!(status, 200, "nobody removed it: {task}");
+}
+
+#[tokio::test]
+async fn a_server_shows_who_it_is_before_anybody_shows_a_token() {
+    let world = World::begin(SAYS_DONE).await;
+    let ask = |method: Method, query: &str| {
+        let url = world.url(&format!("/login/proof{query}"));
+        world.http.request(method, url)
+    };
+    let nonce = "00112233445566778899aabbccddeeff";
+    let response = ask(Method::GET, &format!("?nonce={nonce}")).send().await;
+    let response = response.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
+    let shown = response.text().await.unwrap();
+    assert!(PROOF.holds(nonce, &shown), "{shown}");
+    let long = format!("?nonce={}", "a".repeat(65));
+    for query in ["", "?nonce=", "?nonce=words", &long] {
+        assert_eq!(answer(ask(Method::GET, query)).await.0, 400, "{query}");
+    }
+    let elsewhere = ask(Method::GET, "?nonce=00").header(header::HOST, "evil.example");
+    assert_eq!(answer(elsewhere).await.0, 421);
+    let foreign = ask(Method::GET, "?nonce=00").header(header::ORIGIN, "http://evil.example");
+    assert_eq!(answer(foreign).await.0, 403);
+    assert_eq!(answer(ask(Method::POST, "?nonce=00")).await.0, 401);
 }
 
 #[tokio::test]

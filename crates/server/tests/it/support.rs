@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::Value;
 use sortie_core::{Lang, Mode, SkillRef, Timestamp};
-use sortie_protocol::{ConfigLine, DoctorLine, Role};
+use sortie_protocol::{ConfigLine, DoctorLine, Proof, Role};
 use sortie_server::keys::{KeyFile, NewKeyWish};
 use sortie_server::{Host, HostError, Rate, Server, ServerConfig, ServerLimits};
 use sortie_test_support::stage::{MODEL, Play, Stage};
@@ -22,6 +22,9 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const SAYS_DONE: &str = r#"
   - say: "done"
 "#;
+
+/// What this server shows to clients that ask whether it is the right one.
+pub(crate) const PROOF: Proof = Proof::new([5; 32]);
 
 #[derive(Debug)]
 struct Binary;
@@ -117,6 +120,7 @@ impl World {
             lang: Lang::En,
             default_model: MODEL.to_owned(),
             default_mode: Mode::Default,
+            proof: PROOF,
             limits: self.limits,
         };
         let server = Server::bind(config, self.stage.shared_runtime(), Arc::new(Binary))
