@@ -1,7 +1,9 @@
 import { render as draw } from "preact";
 import { describe, expect, it } from "vitest";
 import { Markdown } from "../src/markdown";
+import { cost, lex, MAX_COST } from "../src/markdown/bounded";
 import { clean, line, link } from "../src/markdown/clean";
+import { entities } from "../src/markdown/entities";
 
 function html(text: string): string {
   const root = document.createElement("div");
@@ -102,12 +104,80 @@ describe("markdown of agents", () => {
     ["mail", `${"a.".repeat(10_000)}@b.c`],
   ])("survives many %s", (_name, text) => {
     const root = element(text);
-    expect(root.textContent!.length).toBeGreaterThan(0);
+    // A rule or empty code has no words.
+    expect(root.textContent !== "" || root.querySelector("hr, pre") !== null).toBe(true);
     expect(root.querySelectorAll("*").length).toBeLessThan(30_000);
   });
 });
 
+describe("bounds of the parser", () => {
+  const lengths = Array.from({ length: 380 }, (_, n) => n + 20);
+  it("reads short runs of marks at once, however they are mixed", () => {
+    for (const pair of ["*_", "[(", "~~", "<!", "*[", "_~", "*a"]) for (const length of lengths) expect(element(pair.repeat(length / 2)).querySelector(".md > *")).not.toBeNull();
+  });
+
+  it("reads any string of marks", () => {
+    // A generator of its own: the same strings each time.
+    let seed = 7;
+    const next = (below: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % below;
+    const signs = "*_~`[]!<(\\@:)>-+#|&=\n ab";
+    for (let round = 0; round < 150; round++) {
+      const some = Array.from({ length: 1 + next(5) }, () => signs[next(signs.length)]!).join("");
+      const text = Array.from({ length: 1 + next(5_000) }, () => some[next(some.length)]!).join("");
+      const tokens = lex(text);
+      expect(tokens.map((token) => token.raw.length).reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(text.length + tokens.length);
+    }
+  });
+
+  it("counts what a paragraph costs, and shows a dear one as text", () => {
+    expect(cost("*a*")).toBe(6);
+    expect(cost("plain")).toBe(0);
+    const dear = "**a** ".repeat(2_000);
+    expect(cost(dear)).toBeGreaterThan(MAX_COST);
+    const root = element(`**before**\n\n${dear}\n\n**after**`);
+    expect([...root.querySelectorAll("strong")].map((found) => found.textContent)).toEqual(["before", "after"]);
+    expect(root.textContent).toContain("**a** **a**");
+  });
+
+  it.each(["-", "=", "*", "_", "- "])("keeps Markdown on after a long line of %s", (sign) => {
+    const root = element(`**Title**\n\n${sign.repeat(40)}\n\n- **one**\n- two`);
+    expect(root.querySelectorAll("strong")).toHaveLength(2);
+    expect(root.querySelectorAll("li")).toHaveLength(2);
+  });
+
+  it("keeps Markdown on around code with such lines", () => {
+    const inside = `${"> ".repeat(40)}\n${"-".repeat(80)}\n${"*_".repeat(3_000)}`;
+    const root = element(`**a**\n\n\`\`\`\n${inside}\n\`\`\`\n\n**b**`);
+    expect(root.querySelectorAll("strong")).toHaveLength(2);
+    expect(root.querySelector("pre")?.textContent).toContain("*_*_");
+  });
+
+  it("stops at quotes and lists far inside each other, and shows their words", () => {
+    const root = element(`${"> ".repeat(60)}deep\n\n${"- ".repeat(60)}below\n\n**after**`);
+    expect(root.querySelectorAll("blockquote").length).toBeLessThan(20);
+    expect(root.textContent).toContain("deep");
+    expect(root.textContent).toContain("below");
+    expect(root.querySelector("strong")?.textContent).toBe("after");
+  });
+
+  it("says how many columns of a wide table it leaves out", () => {
+    const row = `|${" a |".repeat(60)}`;
+    expect(element(`${row}\n|${"-|".repeat(60)}\n${row}`).textContent).toMatch(/20 more columns/);
+  });
+
+  it("reads entities, and lets none hide a thing", () => {
+    expect(entities("a &amp; b &lt;c&gt; &#39;d&#x27; &rarr; &unknown; &constructor; AT&T")).toBe("a & b <c> 'd' → &unknown; &constructor; AT&T");
+    expect(entities("&#x202e;x&#0;&#xd800;&#27;")).toBe("⟨U+202E⟩x��␛");
+    expect(element("a &lt;b&gt; `&lt;`").textContent).toBe("a <b> &lt;");
+    expect(element("[x](javascript&#58;alert(1))").querySelector("a")).toBeNull();
+  });
+});
+
 describe("clean", () => {
+  it("makes one line of many spaces without trying each of them", () => {
+    expect(line(`a${" ".repeat(300_000)}b`).length).toBe(300_002);
+    expect(line("a  \r\n \n  b\n")).toBe("a ⏎ b");
+  });
   it("removes sequences of terminals and names what hides", () => {
     expect(clean("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
     expect(clean("a\u202eb")).toBe("a⟨U+202E⟩b");

@@ -374,6 +374,7 @@ export const en = {
   "keys.delete": "delete",
   "keys.theme": "light or dark",
 
+  "md.columns": "{count} more columns are not shown",
   "md.image": "image",
   "md.link.bad": "link not followed",
 } as const;

@@ -375,6 +375,7 @@ export const zh: Record<Key, string> = {
   "keys.delete": "删除",
   "keys.theme": "浅色或深色",
 
+  "md.columns": "还有 {count} 列未显示",
   "md.image": "图片",
   "md.link.bad": "未跟随的链接",
 };

@@ -25,7 +25,9 @@ function shown(character: string): string {
 
 /** One line: for labels, where a line break would hide what follows. */
 export function line(text: string): string {
-  return clean(text.replace(/\s*\n\s*/g, " ⏎ "));
+  if (!/[\n\r]/.test(text)) return clean(text);
+  const parts = text.split(/[\n\r]/).map((part) => part.trim());
+  return clean(parts.filter((part, at) => part || at === 0).join(" ⏎ "));
 }
 
 const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);

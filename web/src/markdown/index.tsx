@@ -1,9 +1,11 @@
 // Markdown of agents as vnodes: tokens of `marked`, a renderer of our own, and no HTML on the way.
-import { lexer, type Token, type Tokens } from "marked";
+import type { Token, Tokens } from "marked";
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
+import { lex } from "./bounded";
 import { clean, link } from "./clean";
+import { entities } from "./entities";
 import { Pre } from "../ui/code";
 
 /** Read and drawn at once; the rest comes when asked for. */
@@ -12,10 +14,6 @@ const STEP = 96_000;
 /** Deeper, and the rest is text. */
 const MAX_DEPTH = 24;
 const MAX_ROWS = 200;
-/** So many marks of quotes or lists at the start of a line mean harm, not text. */
-const NESTED = /^[ \t]*(?:[>*+-][ \t]*){24,}/m;
-/** Long runs of the same mark make every parser of Markdown try each pair of them. */
-const REPEATED = /([*_~`[\]!<(\\])\1{63}|(?:[*_~[\]!<(][^\n]?){400,}/;
 
 export function Markdown({ text }: { text: string }) {
   const [limit, setLimit] = useState(FIRST);
@@ -43,9 +41,8 @@ function cutAtLine(text: string, limit: number): string {
 
 export function render(text: string): ComponentChildren {
   const safe = clean(text);
-  if (NESTED.test(safe) || REPEATED.test(safe)) return <Pre text={safe} />;
   try {
-    return blocks(ordered(lexer(safe, { gfm: true, breaks: false })), 0);
+    return blocks(ordered(lex(safe)), 0);
   } catch {
     // A text that the parser does not survive is shown as it is.
     return <Pre text={safe} />;
@@ -90,7 +87,7 @@ function block(token: Token, depth: number): ComponentChildren {
       return <Table table={token as Tokens.Table} depth={depth} />;
     case "text": {
       const { tokens } = token as Tokens.Text;
-      return tokens ? inlines(tokens, depth + 1) : (token as Tokens.Text).text;
+      return tokens ? inlines(tokens, depth + 1) : entities((token as Tokens.Text).text);
     }
     // HTML is text like any other.
     case "html":
@@ -138,6 +135,7 @@ function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
           <tbody>{table.rows.slice(0, rows).map((row) => <tr>{row.slice(0, MAX_COLUMNS).map((at) => <td>{cell(at)}</td>)}</tr>)}</tbody>
         </table>
       </div>
+      {table.header.length > MAX_COLUMNS && <p class="quiet small">{t("md.columns", { count: table.header.length - MAX_COLUMNS })}</p>}
       {table.rows.length > rows && <More left={table.rows.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />}
     </>
   );
@@ -168,11 +166,11 @@ function inline(token: Token, depth: number): ComponentChildren {
     case "escape":
       return (token as Tokens.Escape).text;
     case "link":
-      return <Link address={(token as Tokens.Link).href} text={(token as Tokens.Link).text}>{inlines(inner, depth + 1)}</Link>;
+      return <Link address={entities((token as Tokens.Link).href)} text={(token as Tokens.Link).text}>{inlines(inner, depth + 1)}</Link>;
     case "image":
-      return <Link address={(token as Tokens.Image).href} text={(token as Tokens.Image).text}>{`${t("md.image")}: ${(token as Tokens.Image).text || "–"}`}</Link>;
+      return <Link address={entities((token as Tokens.Image).href)} text={(token as Tokens.Image).text}>{`${t("md.image")}: ${entities((token as Tokens.Image).text) || "–"}`}</Link>;
     case "text":
-      return inner ? inlines(inner, depth + 1) : (token as Tokens.Text).text;
+      return inner ? inlines(inner, depth + 1) : entities((token as Tokens.Text).text);
     default:
       return token.raw;
   }

@@ -1,0 +1,61 @@
+// `marked` with bounds: its work on words of others grows with their length and no faster.
+import { Lexer, Tokenizer, type Token, type Tokens } from "marked";
+
+/** Quotes and lists inside each other; what is deeper is a paragraph. */
+const MAX_NESTED = 12;
+/**
+ * The parser looks from each mark through the rest of its paragraph, so the product of both is what a
+ * paragraph costs. This is some milliseconds; above it the paragraph is text.
+ */
+export const MAX_COST = 2_000_000;
+/** The same for all paragraphs of one text. */
+export const MAX_TOTAL = 24_000_000;
+
+const MARKS: ReadonlySet<number> = new Set(Array.from("*_~`[]!<(\\@:", (mark) => mark.charCodeAt(0)));
+
+/** What the parser would spend on the inside of a paragraph. One look at each character. */
+export function cost(text: string): number {
+  let marks = 0;
+  for (let at = 0; at < text.length; at++) if (MARKS.has(text.charCodeAt(at))) marks++;
+  return marks * text.length;
+}
+
+class Bounded extends Tokenizer {
+  private nested = 0;
+
+  override blockquote(source: string): Tokens.Blockquote | undefined {
+    return this.within(() => super.blockquote(source));
+  }
+
+  override list(source: string): Tokens.List | undefined {
+    return this.within(() => super.list(source));
+  }
+
+  private within<T>(work: () => T): T | undefined {
+    if (this.nested >= MAX_NESTED) return undefined;
+    this.nested++;
+    try {
+      return work();
+    } finally {
+      this.nested--;
+    }
+  }
+}
+
+class BoundedLexer extends Lexer {
+  private spent = 0;
+
+  override inlineTokens(source: string, tokens: Token[] = []): Token[] {
+    const price = cost(source);
+    if (price > MAX_COST || this.spent + price > MAX_TOTAL) {
+      tokens.push({ type: "text", raw: source, text: source, escaped: false } as Tokens.Text);
+      return tokens;
+    }
+    this.spent += price;
+    return super.inlineTokens(source, tokens);
+  }
+}
+
+export function lex(text: string): Token[] {
+  return new BoundedLexer({ gfm: true, breaks: false, tokenizer: new Bounded() }).lex(text);
+}
