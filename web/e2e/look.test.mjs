@@ -136,7 +136,13 @@ describe("keyboard", () => {
     await settled(page);
     await press("Home", "x");
     await page.waitForSelector("dialog[open]");
+    // The harmless button has the focus.
     await press("Enter");
+    await page.waitForSelector("dialog[open]", { state: "detached" });
+    assert.ok(!server.posted.some((one) => one.path.endsWith("/cancel")));
+    await press("x");
+    await page.waitForSelector("dialog[open]");
+    await press("Tab", "Enter");
     await until("cancelled", () => server.posted.some((one) => one.path.endsWith("/cancel")));
     await press("n");
     await page.waitForSelector("dialog[open] textarea");

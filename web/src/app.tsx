@@ -2,16 +2,16 @@
 import { effect, signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loggedOut, post } from "./api/client";
-import { choose, lang, t, type Key } from "./i18n";
+import { choose, lang, t, word, type Key } from "./i18n";
 import { connection, now, world } from "./live";
 import { go, href, place, type Place } from "./router";
 import { ApprovalsPage } from "./pages/approvals";
 import { TasksPage } from "./pages/tasks";
 import { TaskPage } from "./pages/task";
-import { pressed, useKeys } from "./ui/hooks";
+import { pressed, stale, useKeys } from "./ui/hooks";
 import { Icon, Logo, type IconName } from "./ui/icons";
 import { Lazy } from "./ui/lazy";
-import { Dialog, Doubts, Loading, Notes, say } from "./ui/parts";
+import { Dialog, Doubts, Loading, Notes, say, told } from "./ui/parts";
 import { cycle, theme } from "./ui/theme";
 
 const PAGES: readonly { key: string; icon: IconName; name: Key; to: Place; pages: readonly string[] }[] = [
@@ -48,6 +48,7 @@ export function App() {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>{t("app.skip")}</a>
       <Bar />
       <Lost />
+      <Old />
       <main id="main" ref={main} tabIndex={-1}>{connection.line.value.state === "connecting" && !world.me.value ? <Loading /> : <Current at={at} />}</main>
       <Notes />
       <Doubts />
@@ -94,7 +95,7 @@ function Bar() {
         <Live />
         <button type="button" class="button plain" aria-label={`${t("app.theme")}: ${t(`app.theme.${theme.value}`)}`} title={t(`app.theme.${theme.value}`)} onClick={cycle}><Icon name={theme.value === "light" ? "sun" : theme.value === "dark" ? "moon" : "half"} /></button>
         <button type="button" class="button plain" lang={lang.value === "en" ? "zh" : "en"} aria-label={`${t("app.language")}: ${lang.value === "en" ? "中文" : "English"}`} onClick={() => choose(lang.value === "en" ? "zh" : "en")}>{lang.value === "en" ? "中文" : "English"}</button>
-        <button type="button" class="button plain" aria-label={t("app.keys")} title={me ? t("app.role", { name: me.name, role: me.role }) : undefined} onClick={() => (helping.value = true)}><Icon name="help" /></button>
+        <button type="button" class="button plain" aria-label={t("app.keys")} title={me ? t("app.role", { name: me.name, role: word("role", me.role) }) : undefined} onClick={() => (helping.value = true)}><Icon name="help" /></button>
       </div>
     </header>
   );
@@ -103,6 +104,13 @@ function Bar() {
 function Live() {
   const { state } = connection.line.value;
   return <span class="live" data-state={state}><i aria-hidden="true" /><span>{state === "on" ? t("live.on") : state === "connecting" ? t("live.connecting") : ""}</span></span>;
+}
+
+/** Something could not be asked for again: what is shown stays, and is tried again. */
+function Old() {
+  const [problem] = stale.value.values();
+  if (!problem || connection.line.value.state === "lost") return null;
+  return <div class="old" role="status">{t("app.old", { what: told(problem) })}</div>;
 }
 
 /** Says that what is shown may be old, for how long, and offers to try at once. */
@@ -120,7 +128,8 @@ function Lost() {
   const seconds = Math.max(0, Math.ceil((line.until - now.value) / 1_000));
   return (
     <div class="lost">
-      <span role="status">{t("live.lost", { seconds })}</span>
+      <span role="status">{t(navigator.onLine ? "live.lost" : "live.offline")}</span>
+      <span>{t("live.lost.again", { seconds })}</span>
       <button type="button" class="button small" onClick={() => connection.open()}>{t("live.now")}</button>
     </div>
   );
@@ -151,7 +160,7 @@ function Help() {
     <Dialog title={t("keys.title")} onClose={close}>
       <dl class="facts">{KEYS.map(([key, text]) => <><dt><kbd>{key}</kbd></dt><dd>{t(text)}</dd></>)}</dl>
       <div class="row end">
-        {me && <span class="quiet small grow">{t("app.role", { name: me.name, role: me.role })} · {world.version.value}</span>}
+        {me && <span class="quiet small grow">{t("app.role", { name: me.name, role: word("role", me.role) })} · {world.version.value}</span>}
         {me?.via === "browser" && <button type="button" class="button" onClick={logout}>{t("app.logout")}</button>}
         <button type="button" class="button primary" autofocus onClick={close}>{t("app.close")}</button>
       </div>

@@ -12,6 +12,11 @@ export class Problem extends Error {
   }
 }
 
+/** It may well go by itself: nobody answered, too many asked, or the server is in trouble. */
+export function passes(problem: Problem): boolean {
+  return problem.status === 0 || problem.status === 408 || problem.status === 429 || problem.status >= 500;
+}
+
 /** Set by the first answer 401: the page then says how to log in. */
 export const loggedOut = signal(false);
 

@@ -287,7 +287,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How busy the models are that were asked so far. */
+        /** How busy the models are that were asked so far. Keys of a tenant see none: they are everybody's. */
         get: operations["catalogue_models"];
         put?: never;
         post?: never;
@@ -389,7 +389,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A conversation with its newest turns, oldest first. */
+        /**
+         * A conversation with its newest turns, oldest first.
+         * @description An answer has at most 50 turns, and fewer when their texts are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its latest
+         *     items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
+         */
         get: operations["sessions_get"];
         put?: never;
         post?: never;
@@ -462,7 +467,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the server is doing. */
+        /** What the server is doing. Keys of a tenant see no queues, models and clients: they are everybody's. */
         get: operations["server_state"];
         put?: never;
         post?: never;
@@ -481,7 +486,8 @@ export interface paths {
         };
         /**
          * Tasks, newest first.
-         * @description When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         * @description An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
          */
         get: operations["tasks_list"];
         put?: never;
@@ -675,6 +681,8 @@ export interface paths {
         /**
          * The journal of a task.
          * @description With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` goes on.
+         *     Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
+         *     on, and `Link: rel="next"` says it whole.
          */
         get: operations["tasks_of_task"];
         put?: never;
@@ -828,7 +836,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was said and done, for people. */
+        /**
+         * What was said and done, for people.
+         * @description An answer ends when its texts are long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
+         *     on, and `Link: rel="next"` says it whole.
+         */
         get: operations["tasks_transcript"];
         put?: never;
         post?: never;
@@ -845,7 +857,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** All tasks of the tree that a task is in, oldest first. */
+        /**
+         * All tasks of the tree that a task is in, oldest first. In a tree with long texts (8 MiB) those of
+         *     the later tasks are cut, as with `summary`.
+         */
         get: operations["tasks_tree"];
         put?: never;
         post?: never;
@@ -1268,7 +1283,8 @@ export interface components {
             me: components["schemas"]["Me"];
             /**
              * Format: int64
-             * @description The last event so far.
+             * @description The last event so far. Numbers count what happens on the whole server, also what this key
+             *     may not see: whoever comes back has to say where it was.
              */
             seq: number;
             /** @enum {string} */
@@ -1329,7 +1345,8 @@ export interface components {
             at: string;
             /**
              * Format: int64
-             * @description The last event so far.
+             * @description The last event so far. Numbers count what happens on the whole server, also what this key
+             *     may not see: whoever comes back has to say where it was.
              */
             seq: number;
             /** @enum {string} */
@@ -1771,7 +1788,7 @@ export interface components {
              * @description How long it holds; for ever if missing.
              */
             expires_seconds?: number | null;
-            /** @description What people call it. */
+            /** @description What people call it; no other key of the same tenant is called so. */
             name: string;
             /** @description What it may do. */
             role: components["schemas"]["Role"];
@@ -2020,15 +2037,15 @@ export interface components {
         ServerMessage: components["schemas"]["Control"] | components["schemas"]["LiveEvent"];
         /** @description What the server is doing. */
         ServerState: {
-            /** @description Who is listening. */
+            /** @description Who is listening; nobody for keys of a tenant. */
             connections: components["schemas"]["Connections"];
             /** @description Names this life of it: sequence numbers of events count within it. */
             epoch: string;
             /** @description Its home folder; empty for keys of a tenant. */
             home: string;
-            /** @description The queues. */
+            /** @description The queues; none for keys of a tenant, because they are everybody's. */
             lanes: components["schemas"]["LaneState"][];
-            /** @description The models that were asked. */
+            /** @description The models that were asked; none for keys of a tenant. */
             models: components["schemas"]["ModelState"][];
             /** @description When it started. */
             started_at: string;
@@ -2423,10 +2440,15 @@ export interface components {
         };
         /** @description One turn of a conversation. */
         Turn: {
-            /** @description The runs that it started. */
+            /** @description The runs that it started, with their texts cut. */
             children: components["schemas"]["Task"][];
             /** @description What was said and done. */
             items: components["schemas"]["TranscriptItem"][];
+            /**
+             * Format: int64
+             * @description Items before these that did not fit; the task's own transcript has them.
+             */
+            left_out: number;
             /** @description The main run. */
             task: components["schemas"]["Task"];
         };
@@ -4196,7 +4218,10 @@ export interface operations {
     };
     tasks_transcript: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description After this place in the journal. */
+                after?: number;
+            };
             header?: never;
             path: {
                 id: string;

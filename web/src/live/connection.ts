@@ -48,6 +48,18 @@ export class Connection {
     this.listen();
   }
 
+  /** Tries at once if the line is lost; asks for a sign of life if it seems not to be. */
+  wake(): void {
+    if (loggedOut.peek()) return;
+    if (this.line.peek().state === "lost") this.open();
+    else this.say({ type: "ping", n: Date.now() % 1_000_000 });
+  }
+
+  /** The device says that it has no network: what is shown may be old from now on. */
+  offline(): void {
+    this.socket?.close();
+  }
+
   /** Adds a subscription, on this connection and on all after it. Returns how to end it. */
   subscribe(subscription: Subscription): () => void {
     this.wanted.set(subscription.id, subscription);

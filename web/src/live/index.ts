@@ -8,12 +8,24 @@ import { isOpen, World } from "./messages";
 
 export const world = new World();
 export const connection = new Connection(world, () => get<Me>("/api/me"));
+/** Viewers may only look. */
+export function mayAct(): boolean {
+  return world.me.value?.role !== "viewer";
+}
 export const agents = signal<Agent[]>([]);
 /** Ticks once a second while the page is seen, for times that run. */
 export const now = signal(Date.now());
 
 export function start(): void {
   connection.open();
+  // A device that wakes, or finds its network again, need not wait for the next try.
+  addEventListener("online", () => connection.wake());
+  addEventListener("offline", () => connection.offline());
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return;
+    now.value = Date.now();
+    connection.wake();
+  });
   setInterval(() => {
     if (!document.hidden) now.value = Date.now();
   }, 1_000);

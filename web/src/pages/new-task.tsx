@@ -2,12 +2,12 @@
 import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import type { NewTask as Body, Task } from "../api/types";
-import { t, word } from "../i18n";
+import { lang, t, word } from "../i18n";
 import { agents, world } from "../live";
 import { line } from "../markdown/clean";
 import { go } from "../router";
 import { useDraft } from "../ui/hooks";
-import { attempt, Dialog } from "../ui/parts";
+import { Dialog, say, told } from "../ui/parts";
 
 /** What each role may choose; the server decides. */
 export function modes(): string[] {
@@ -17,20 +17,27 @@ export function modes(): string[] {
 export function NewTask({ onClose }: { onClose: () => void }) {
   const [message, setMessage] = useDraft("new");
   const [busy, setBusy] = useState(false);
+  const [wrong, setWrong] = useState("");
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
     if (!message.trim()) return;
     setBusy(true);
-    const task = await attempt(
-      post<Task>("/api/tasks", {
-        message, label: value("label"), agent: value("agent"), mode: value("mode") as Body["mode"], priority: value("priority") as Body["priority"], workspace: value("workspace"), isolation: form.get("isolation") ? "worktree" : undefined,
-      } satisfies Body),
-      (task) => t("done.create", { label: line(task.label) }),
-    );
+    setWrong("");
+    let task: Task;
+    try {
+      task = await post<Task>("/api/tasks", {
+        message, label: value("label"), agent: value("agent"), mode: value("mode") as Body["mode"], priority: value("priority") as Body["priority"], workspace: value("workspace"), isolation: form.get("isolation") ? "worktree" : undefined, lang: lang.value,
+      } satisfies Body);
+    } catch (error) {
+      // Here, where the form is: a note would be behind the dialog.
+      setBusy(false);
+      setWrong(told(error));
+      return;
+    }
     setBusy(false);
-    if (!task) return;
+    say(t("done.create", { label: line(task.label) }));
     setMessage("");
     world.tasks.put([task]);
     onClose();
@@ -58,6 +65,7 @@ export function NewTask({ onClose }: { onClose: () => void }) {
             <label class="check"><input type="checkbox" name="isolation" />{t("new.isolation")}</label>
           </div>
         </details>
+        {wrong && <div class="trouble" role="alert">{t("app.error", { what: wrong })}</div>}
         <div class="row end">
           <button type="button" class="button" onClick={onClose}>{t("app.cancel")}</button>
           <button type="submit" class="button primary" disabled={busy || !message.trim()}>{t("new.start")}</button>
@@ -78,5 +86,5 @@ export function AgentSelect({ main = false }: { main?: boolean }) {
 }
 
 export function ModeSelect() {
-  return <select class="field" name="mode">{modes().map((mode) => <option key={mode} value={mode}>{mode}</option>)}</select>;
+  return <select class="field" name="mode">{modes().map((mode) => <option key={mode} value={mode}>{word("mode", mode)}</option>)}</select>;
 }

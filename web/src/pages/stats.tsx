@@ -63,7 +63,7 @@ function Lanes({ state }: { state: ServerState }) {
     <section class="card table"><h2>{t("stats.lanes")}</h2>
       <table>
         <thead><tr><th scope="col">{t("stats.lane")}</th><th scope="col">{t("stats.used")}</th><th scope="col" class="num">{t("stats.queued")}</th></tr></thead>
-        <tbody>{state.lanes.map((lane) => <tr key={lane.lane}><td>{line(lane.lane)}</td><td><span class="meter"><progress class="s-running" max={lane.limit || 1} value={lane.claimed} aria-label={`${t("stats.used")} ${line(lane.lane)}`} /><span style={{ width: "auto" }}>{lane.claimed}/{lane.limit}</span></span></td><td class="num">{lane.queued}</td></tr>)}</tbody>
+        <tbody>{state.lanes.map((lane) => <tr key={lane.lane}><td>{word("lane", lane.lane)}</td><td><span class="meter"><progress class="s-running" max={lane.limit || 1} value={lane.claimed} aria-label={`${t("stats.used")} ${word("lane", lane.lane)}`} /><span style={{ width: "auto" }}>{lane.claimed}/{lane.limit}</span></span></td><td class="num">{lane.queued}</td></tr>)}</tbody>
       </table>
     </section>
   );
@@ -75,7 +75,7 @@ function Models({ state }: { state: ServerState }) {
       {state.models.length === 0 ? <p class="quiet">{t("stats.models.none")}</p> : (
         <table>
           <thead><tr><th scope="col">{t("stats.model")}</th><th scope="col">{t("stats.state")}</th><th scope="col" class="num">{t("stats.inFlight")}</th><th scope="col" class="num">{t("stats.queued")}</th></tr></thead>
-          <tbody>{state.models.map((model) => <tr key={model.model}><td class="mono">{line(model.model)}</td><td>{line(model.state)}{model.paused_until ? ` (${relative(model.paused_until, now.value)})` : ""}</td><td class="num">{model.in_flight}{model.limit === null ? "" : `/${model.limit}`}</td><td class="num">{model.queued}</td></tr>)}</tbody>
+          <tbody>{state.models.map((model) => <tr key={model.model}><td class="mono">{line(model.model)}</td><td>{word("state", model.state)}{model.paused_until ? ` (${relative(model.paused_until, now.value)})` : ""}</td><td class="num">{model.in_flight}{model.limit === null ? "" : `/${model.limit}`}</td><td class="num">{model.queued}</td></tr>)}</tbody>
         </table>
       )}
     </section>
@@ -124,7 +124,7 @@ function Bars({ title, points, value, second, text }: BarsProps) {
           </g>
         ))}
       </svg>
-      <div class="row small quiet"><span class="grow">{moment(points[0]!.at)}</span><span>{most > 0 ? `max ${text(most)}` : t("stats.empty")}</span></div>
+      <div class="row small quiet"><span class="grow">{moment(points[0]!.at)}</span><span>{most > 0 ? t("stats.most", { amount: text(most) }) : t("stats.empty")}</span></div>
     </figure>
   );
 }

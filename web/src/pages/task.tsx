@@ -1,18 +1,19 @@
 // One task: what it is, what it says, what it did and why it may.
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { get, path, post } from "../api/client";
 import type { AuditLine, EffectivePolicy, JournalEntry, Task, TaskDetail, TranscriptItem } from "../api/types";
 import { amount, clock, count, duration, money, moment, relative, shortId } from "../format";
 import { t, word, type Key } from "../i18n";
-import { connection, now, world } from "../live";
+import { connection, mayAct, now, world } from "../live";
 import { ENDED } from "../live/tasks";
 import { clean, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
 import { Actions } from "../ui/actions";
 import { Diff, Json } from "../ui/code";
-import { useDraft, useKeys, useLoad } from "../ui/hooks";
+import { useDraft, useEnd, useKeys, useLoad } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import { AgentName, attempt, Elapsed, Gauge, Loading, Progress, StatusText, sure, Trouble, waits } from "../ui/parts";
 import { RequestCard } from "../ui/request";
@@ -76,7 +77,7 @@ function View({ task, tab }: { task: TaskDetail; tab: string }) {
         ))}
       </div>
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${shown}`} class="stack"><Panel name={shown} task={task} /></div>
-      {running && world.me.value?.role !== "viewer" && <Steer id={task.task_id} />}
+      {running && mayAct() && <Steer id={task.task_id} />}
     </div>
   );
 }
@@ -91,11 +92,11 @@ function Header({ task }: { task: TaskDetail }) {
         <a href={href({ page: "chat", session: task.session_id })} class="mono">{line(task.session_id)}</a>
       </div>
       <div class="row wrap">
-        <h1 class="grow cut">{line(task.label)}</h1>
+        <h1 class="grow">{line(task.label)}</h1>
         <Actions task={task} />
       </div>
-      <div class="row wrap" aria-live="polite">
-        <StatusText task={task} />
+      <div class="row wrap">
+        <span aria-live="polite"><StatusText task={task} /></span>
         {waiting && <span class={`tag ${task.waiting_on === "approval" || task.waiting_on === "question" ? "warn" : ""}`}>{ENDED.has(task.status) ? "" : `${t("tasks.column.waiting")}: `}{waiting}</span>}
         <AgentName name={task.agent} />
         <span class="quiet mono small">{line(task.model)}</span>
@@ -116,7 +117,7 @@ function Blocked({ task }: { task: TaskDetail }) {
   return (
     <div class="trouble">
       <span class="grow">{t("task.blocked")} {task.delivery_error && line(task.delivery_error)}</span>
-      {world.me.value?.role !== "viewer" && (
+      {mayAct() && (
         <>
           <button type="button" class="button small" onClick={() => send("retry")}>{t("app.again")}</button>
           <button type="button" class="button small" onClick={() => send("dismiss")}>{t("task.dismiss")}</button>
@@ -166,7 +167,7 @@ function Todos({ todos }: { todos: TaskDetail["todos"] }) {
   const sign: Record<string, string> = { completed: "☑", in_progress: "▸", pending: "☐" };
   return (
     <div class="card"><h2>{t("task.todos")}</h2>
-      <ul class="todo">{todos.slice(0, 200).map((todo) => <li class={todo.status === "completed" ? "quiet" : ""}><span aria-hidden="true">{sign[todo.status] ?? "☐"}</span><span>{line(todo.text)}</span><span class="visually-hidden">{todo.status}</span></li>)}</ul>
+      <ul class="todo">{todos.slice(0, 200).map((todo) => <li class={todo.status === "completed" ? "quiet" : ""}><span aria-hidden="true">{sign[todo.status] ?? "☐"}</span><span>{line(todo.text)}</span><span class="visually-hidden">{word("todo", todo.status)}</span></li>)}</ul>
     </div>
   );
 }
@@ -178,14 +179,16 @@ function Said({ task }: { task: TaskDetail }) {
   const [unfolded, setUnfolded] = useState(false);
   const items = useLoad(`transcript/${id}`, (signal) => get<TranscriptItem[]>(path`/api/tasks/${id}/transcript`, signal), (event: Event) => event.task_id === id && SPOKEN.has(event.type));
   const spoken = world.text(id).value;
+  const area = useRef<HTMLDivElement>(null);
+  useEnd(area, items.data !== undefined && !ENDED.has(task.status));
   if (items.problem) return <Trouble problem={items.problem} again={items.reload} />;
   if (!items.data) return <Loading />;
   return (
-    <>
+    <div ref={area} class="stack">
       {items.data.some((item) => item.call) && <div class="row"><button type="button" class="button plain small" onClick={() => setUnfolded(!unfolded)}>{t(unfolded ? "item.fold" : "item.unfold")}</button></div>}
       <Transcript key={String(unfolded)} task={id} items={items.data} unfolded={unfolded} />
       {spoken && !ENDED.has(task.status) && <div class="item assistant"><div class="who"><b>{t("task.speaking")}</b></div><div class="speaking"><Markdown text={spoken} /></div></div>}
-    </>
+    </div>
   );
 }
 
@@ -217,26 +220,46 @@ export function ChildCard({ id, base = 0 }: { id: string; base?: number }) {
   );
 }
 
+/** What became of changes here; the server keeps telling the difference after they were applied. */
+const settled = signal<ReadonlyMap<string, "applied" | "discarded">>(new Map());
+const MAX_SETTLED = 200;
+
+function settle(id: string, outcome: "applied" | "discarded"): void {
+  settled.value = new Map([...settled.peek(), [id, outcome] as const].slice(-MAX_SETTLED));
+}
+
 function Changes({ task }: { task: TaskDetail }) {
   const id = task.task_id;
   const diff = useLoad(`diff/${id}`, (signal) => get<{ diff: string }>(path`/api/tasks/${id}/diff`, signal), (event) => event.task_id === id && ["tool", "completed", "failed", "cancelled", "timeout"].includes(event.type));
+  const [busy, setBusy] = useState(false);
   const label = line(task.label);
-  const apply = () => attempt(post<{ files: string[] | number }>(path`/api/tasks/${id}/apply`), (done) => t("done.apply", { count: Array.isArray(done.files) ? done.files.length : done.files })).then(diff.reload);
-  const discard = () => sure(t("do.discard.sure", { label }), t("do.discard"), () => void attempt(post(path`/api/tasks/${id}/discard`), () => t("done.discard")).then(diff.reload));
-  if (diff.problem) return <Trouble problem={diff.problem} again={diff.reload} />;
-  if (!diff.data) return <Loading />;
+  const run = async <T,>(outcome: "applied" | "discarded", work: Promise<T>, told: (done: T) => string) => {
+    setBusy(true);
+    const done = await attempt(work, told);
+    setBusy(false);
+    if (done !== undefined) settle(id, outcome);
+    diff.reload();
+  };
+  const apply = () => run("applied", post<{ files: string[] | number }>(path`/api/tasks/${id}/apply`), (done) => t("done.apply", { count: Array.isArray(done.files) ? done.files.length : done.files }));
+  const discard = () => sure(t("do.discard.sure", { label }), t("do.discard"), () => void run("discarded", post(path`/api/tasks/${id}/discard`), () => t("done.discard")));
+  const outcome = settled.value.get(id);
+  const gone = diff.problem?.status === 404 || diff.problem?.status === 409;
+  if (diff.problem && !gone) return <Trouble problem={diff.problem} again={diff.reload} />;
+  if (!diff.data && !gone) return <Loading />;
+  const text = gone ? "" : diff.data!.diff;
   return (
     <>
       <div class="row wrap">
         <span class="grow">{task.changes && t("task.changes", task.changes)} {task.branch && <code>{line(task.branch)}</code>}</span>
-        {ENDED.has(task.status) && diff.data.diff && world.me.value?.role !== "viewer" && (
+        {ENDED.has(task.status) && text && !outcome && mayAct() && (
           <>
-            <button type="button" class="button primary" onClick={() => void apply()}>{t("do.apply")}</button>
-            <button type="button" class="button danger" onClick={discard}>{t("do.discard")}</button>
+            <button type="button" class="button primary" disabled={busy} onClick={() => void apply()}>{t("do.apply")}</button>
+            <button type="button" class="button danger" disabled={busy} onClick={discard}>{t("do.discard")}</button>
           </>
         )}
       </div>
-      {diff.data.diff ? <Diff text={diff.data.diff} /> : <p class="quiet">{t("task.noDiff")}</p>}
+      <p role="status" class={outcome ? "" : "quiet"}>{outcome ? t(`task.${outcome}`) : gone ? t("task.nothingLeft") : ""}</p>
+      {text && outcome !== "discarded" ? <Diff text={text} /> : !outcome && !gone && <p class="quiet">{t("task.noDiff")}</p>}
     </>
   );
 }
@@ -252,17 +275,17 @@ function Policy({ id }: { id: string }) {
   const list = (rules: readonly string[] | null) => (rules === null ? t("policy.everything") : rules.length === 0 ? <span class="quiet">–</span> : rules.map((rule) => <><code>{line(rule)}</code>{" "}</>));
   return (
     <>
-      <div class="row wrap"><span class="tag">{policy.data.mode}</span>{policy.data.read_only && <span class="tag warn">{t("agents.readOnly")}</span>}<span class="quiet mono small cut">{policy.data.hash}</span></div>
+      <div class="row wrap"><span class="tag">{word("mode", policy.data.mode)}</span>{policy.data.read_only && <span class="tag warn">{t("agents.readOnly")}</span>}<span class="quiet mono small cut">{policy.data.hash}</span></div>
       <div class="card table"><h2>{t("policy.tools")}</h2>
         <table>
           <thead><tr><th scope="col">{t("policy.tool")}</th><th scope="col">{t("policy.decision")}</th><th scope="col">{t("policy.layer")}</th><th scope="col">{t("policy.rule")}</th><th scope="col">{t("policy.why")}</th></tr></thead>
-          <tbody>{policy.data.tools.map((tool) => <tr key={tool.name}><td class="mono">{line(tool.name)}</td><td><Decision decision={tool.decision} /></td><td>{line(tool.layer)}</td><td>{tool.rule ? <code>{line(tool.rule)}</code> : "–"}</td><td>{clean(tool.why)}</td></tr>)}</tbody>
+          <tbody>{policy.data.tools.map((tool) => <tr key={tool.name}><td class="mono">{line(tool.name)}</td><td><Decision decision={tool.decision} /></td><td>{word("layer", tool.layer)}</td><td>{tool.rule ? <code>{line(tool.rule)}</code> : "–"}</td><td>{clean(tool.why)}</td></tr>)}</tbody>
         </table>
       </div>
       <div class="card table"><h2>{t("policy.layers")}</h2>
         <table>
           <thead><tr>{(["layer", "source", "allow", "deny", "except", "ask", "approve"] as const).map((name) => <th scope="col" key={name}>{t(`policy.${name}`)}</th>)}</tr></thead>
-          <tbody>{policy.data.layers.map((layer) => <tr><td>{line(layer.layer)}</td><td>{line(layer.source)}</td><td>{list(layer.allow)}</td><td>{list(layer.deny)}</td><td>{list(layer.except)}</td><td>{list(layer.ask)}</td><td>{list(layer.approve)}</td></tr>)}</tbody>
+          <tbody>{policy.data.layers.map((layer) => <tr><td>{word("layer", layer.layer)}</td><td>{line(layer.source)}</td><td>{list(layer.allow)}</td><td>{list(layer.deny)}</td><td>{list(layer.except)}</td><td>{list(layer.ask)}</td><td>{list(layer.approve)}</td></tr>)}</tbody>
         </table>
       </div>
     </>
@@ -283,7 +306,7 @@ function Audit({ id }: { id: string }) {
           {audit.data.slice(0, limit).map((at) => (
             <tr key={at.seq}>
               <td><time dateTime={at.at}>{clock(at.at)}</time></td><td><a href={href({ page: "task", id: at.task_id, tab: "" })}>{line(at.agent)}</a></td><td class="mono">{line(at.tool)}</td><td><Json value={at.parameters} open={0} /></td>
-              <td>{at.ruling ? <><Decision decision={at.ruling.decision} /><RulingLine ruling={at.ruling} /></> : "–"}</td><td>{line(at.stage)}{at.status ? `, ${line(at.status)}` : ""}</td><td class="num">{duration(at.duration_ms)}</td>
+              <td>{at.ruling ? <><Decision decision={at.ruling.decision} /><RulingLine ruling={at.ruling} /></> : "–"}</td><td>{word("stage", at.stage)}{at.status ? `, ${word("outcome", at.status)}` : ""}</td><td class="num">{duration(at.duration_ms)}</td>
             </tr>
           ))}
         </tbody>
@@ -325,14 +348,14 @@ function usage(of: Task["usage"]): string {
 function Details({ task }: { task: TaskDetail }) {
   const facts: [Key, ComponentChildren][] = [
     ["detail.id", <code>{task.task_id}</code>], ["detail.session", <code>{line(task.session_id)}</code>], ["detail.childSession", <code>{line(task.child_session)}</code>],
-    ["detail.agent", line(task.agent)], ["detail.model", <code>{line(task.model)}</code>], ["detail.workspace", <code>{line(task.workspace)}</code>], ["detail.mode", task.mode],
-    ["detail.sandbox", line(task.sandbox)], ["detail.network", t(task.network ? "app.yes" : "app.no")], ["detail.isolation", task.isolation], ["detail.branch", task.branch && <code>{line(task.branch)}</code>],
+    ["detail.agent", line(task.agent)], ["detail.model", <code>{line(task.model)}</code>], ["detail.workspace", <code>{line(task.workspace)}</code>], ["detail.mode", word("mode", task.mode)],
+    ["detail.sandbox", line(task.sandbox)], ["detail.network", t(task.network ? "app.yes" : "app.no")], ["detail.isolation", word("isolation", task.isolation)], ["detail.branch", task.branch && <code>{line(task.branch)}</code>],
     ["detail.policy", <code>{task.policy_hash}</code>], ["detail.thinking", task.thinking], ["detail.tools", task.tools.map((tool) => <><code>{line(tool)}</code> </>)],
     ["detail.skills", task.skills.length > 0 ? task.skills.map(line).join(", ") : null], ["detail.timeout", task.timeout_seconds === null ? null : duration(task.timeout_seconds * 1_000)],
     ["detail.deadline", task.deadline && `${moment(task.deadline)} (${relative(task.deadline, now.value)})`],
     ["detail.continues", task.continues && <a href={href({ page: "task", id: task.continues, tab: "" })}>{shortId(task.continues)}</a>],
-    ["detail.delivery", task.delivery_error ? `${task.delivery}: ${line(task.delivery_error)}` : task.delivery], ["detail.crashes", task.crashes], ["detail.created", moment(task.created_at)],
-    ["detail.started", moment(task.started_at)], ["detail.completed", moment(task.completed_at)], ["detail.lane", task.lane], ["detail.priority", word("priority", task.priority)], ["detail.depth", task.depth],
+    ["detail.delivery", task.delivery_error ? `${word("delivery", task.delivery)}: ${line(task.delivery_error)}` : word("delivery", task.delivery)], ["detail.crashes", task.crashes], ["detail.created", moment(task.created_at)],
+    ["detail.started", moment(task.started_at)], ["detail.completed", moment(task.completed_at)], ["detail.lane", word("lane", task.lane)], ["detail.priority", word("priority", task.priority)], ["detail.depth", task.depth],
     ["detail.tenant", task.tenant], ["detail.usage", usage(task.usage)], ["detail.total", usage(task.total_usage)],
     ...(task.budget ?? []).map((balance): [Key, ComponentChildren] => [`task.budget.${balance.kind}`, `${amount(balance.kind, balance.spent)} / ${amount(balance.kind, balance.limit)}`]),
   ];

@@ -3,10 +3,11 @@ import { computed, effect, signal } from "@preact/signals";
 import { memo } from "../ui/memo";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Stats, Status, Task } from "../api/types";
-import { get, Problem } from "../api/client";
+import { get, passes, Problem } from "../api/client";
 import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
-import { agents, loadTasks, world } from "../live";
+import { agents, loadTasks, mayAct, world } from "../live";
+import { backOff } from "../live/connection";
 import { flatten, isFiltered, MAX_INDENT, NO_FILTER, type Filter, type Line } from "../live/flatten";
 import { line } from "../markdown/clean";
 import { go, href } from "../router";
@@ -18,6 +19,8 @@ import { intoView, visible } from "../ui/virtual";
 import { NewTask } from "./new-task";
 
 const STATUSES: readonly Status[] = ["pending", "running", "completed", "failed", "timeout", "cancelled"];
+/** The first page is small, so that it is there at once. */
+const FIRST_PAGE = 100;
 const PAGE = 500;
 /** Loaded again after an interruption; what is older is asked for when somebody scrolls there. */
 const REFRESHED = 1_000;
@@ -67,10 +70,13 @@ effect(() => {
 });
 
 let loading: AbortController | null = null;
+let retry: ReturnType<typeof setTimeout> | undefined;
+let tries = 0;
 
 async function load(again: boolean): Promise<void> {
   if (!again && (reach.peek().busy || reach.peek().done)) return;
   loading?.abort();
+  clearTimeout(retry);
   const abort = (loading = new AbortController());
   const set = filter.peek();
   const query = { q: set.text || undefined, status: set.statuses.join(",") || undefined, agent: set.agent || undefined, session_id: set.session || undefined };
@@ -80,7 +86,7 @@ async function load(again: boolean): Promise<void> {
     const before = new Set(Array.from(world.tasks.all(), (task) => task.peek().task_id));
     const seen = new Set<string>();
     do {
-      const page = await loadTasks(query, cursor, again && seen.size > 0 ? REFRESHED : PAGE, abort.signal);
+      const page = await loadTasks(query, cursor, !again ? PAGE : seen.size > 0 ? REFRESHED : FIRST_PAGE, abort.signal);
       if (abort.signal.aborted) return;
       cursor = page.cursor;
       for (const id of page.ids) {
@@ -90,10 +96,13 @@ async function load(again: boolean): Promise<void> {
     } while (again && cursor && seen.size < Math.min(REFRESHED, world.tasks.size));
     const matched = set.text ? new Set([...(again ? [] : reach.peek().matched), ...seen]) : new Set<string>();
     if (again && !isFiltered(set)) forget(before, seen, cursor ? oldest : "");
+    tries = 0;
     reach.value = { oldest, cursor, done: cursor === null, busy: false, problem: null, matched };
   } catch (error) {
     if (abort.signal.aborted) return;
-    reach.value = { ...reach.peek(), busy: false, problem: error instanceof Problem ? error : new Problem(0, "", String(error)) };
+    const problem = error instanceof Problem ? error : new Problem(0, "unreachable", String(error));
+    reach.value = { ...reach.peek(), busy: false, problem };
+    if (passes(problem)) retry = setTimeout(() => void load(true), Math.max(2_000, backOff(tries++)));
   }
 }
 
@@ -127,7 +136,7 @@ export function TasksPage() {
     ArrowLeft: () => fold(true),
     l: () => fold(false),
     h: () => fold(true),
-    n: () => setCreating(true),
+    n: () => mayAct() && setCreating(true),
     x: () => doIt("cancel"),
     p: () => doIt("pause"),
     r: () => doIt("retry"),
@@ -207,7 +216,7 @@ function Filters({ search, onNew, onDown }: { search: { current: HTMLInputElemen
       </select>
       <Sessions />
       {isFiltered(set) && <button type="button" class="button plain small" onClick={() => (filter.value = NO_FILTER)}>{t("tasks.filter.clear")}</button>}
-      {world.me.value?.role !== "viewer" && <button type="button" class="button primary small" onClick={onNew}><Icon name="plus" size={13} />{t("tasks.new")}</button>}
+      {mayAct() && <button type="button" class="button primary small" onClick={onNew}><Icon name="plus" size={13} />{t("tasks.new")}</button>}
     </div>
   );
 }

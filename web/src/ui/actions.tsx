@@ -2,7 +2,7 @@
 import { path, post, remove } from "../api/client";
 import type { Task } from "../api/types";
 import { t, type Key } from "../i18n";
-import { world } from "../live";
+import { mayAct, world } from "../live";
 import { ENDED } from "../live/tasks";
 import { line } from "../markdown/clean";
 import { go } from "../router";
@@ -12,7 +12,7 @@ export type Action = "cancel" | "pause" | "resume" | "retry" | "delete";
 
 /** What makes sense for a task as it is. Viewers may only look. */
 export function possible(task: Task): Action[] {
-  if (world.me.value?.role === "viewer") return [];
+  if (!mayAct()) return [];
   if (ENDED.has(task.status)) return ["retry", "delete"];
   return [task.paused ? "resume" : "pause", "cancel", "delete"];
 }

@@ -1,8 +1,9 @@
 // What components share: loading, following, drafts and keys.
-import { effect } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { Problem } from "../api/client";
+import { passes, Problem } from "../api/client";
 import { world } from "../live";
+import { backOff } from "../live/connection";
 import type { Event } from "../live/messages";
 
 export interface Loaded<T> {
@@ -14,30 +15,69 @@ export interface Loaded<T> {
 /** Many events make one request: after the first, this long is waited for others. */
 const GATHER_MS = 350;
 
+/** Nobody is asked again sooner than this after "too many requests". */
+const PATIENCE_MS = 2_000;
+
+/** What is shown although asking for it again failed, by what it is: the page says so and goes on trying. */
+export const stale = signal<ReadonlyMap<string, Problem>>(new Map());
+
+function mark(key: string, problem: Problem | null): void {
+  if (!problem && !stale.peek().has(key)) return;
+  const next = new Map(stale.peek());
+  if (problem) next.set(key, problem);
+  else next.delete(key);
+  stale.value = next;
+}
+
+export interface Held<T> {
+  key: string | null;
+  data?: T;
+  problem?: Problem;
+}
+
+/** What is shown after a failure: what was shown before, if the trouble may pass. Pure. */
+export function afterFailure<T>(old: Held<T>, key: string, problem: Problem): Held<T> {
+  return old.key === key && old.data !== undefined && passes(problem) ? old : { key, problem };
+}
+
 /**
  * Loads something, and loads it again when the server lived anew, when events were missed, and
- * after each event that `follow` wants. What was shown stays until its successor is there.
+ * after each event that `follow` wants. What was shown stays until its successor is there; trouble
+ * that may pass is tried again, less and less often.
  */
 export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>, follow?: (event: Event) => boolean): Loaded<T> {
-  const [state, setState] = useState<{ key: string | null; data?: T; problem?: Problem }>({ key: null });
-  const latest = useRef({ load, follow });
-  latest.current = { load, follow };
+  const [state, setState] = useState<Held<T>>({ key: null });
+  const held = useRef(state);
+  held.current = state;
+  const latest = useRef({ load, follow, tries: 0 });
+  latest.current.load = load;
+  latest.current.follow = follow;
   const [turn, setTurn] = useState(0);
 
   useEffect(() => {
     if (key === null) return;
     const abort = new AbortController();
+    let again: ReturnType<typeof setTimeout> | undefined;
     latest.current.load(abort.signal).then(
-      (data) => !abort.signal.aborted && setState({ key, data }),
+      (data) => {
+        if (abort.signal.aborted) return;
+        latest.current.tries = 0;
+        mark(key, null);
+        setState({ key, data });
+      },
       (error: unknown) => {
         if (abort.signal.aborted) return;
-        const problem = error instanceof Problem ? error : new Problem(0, "", String(error));
-        // Without a connection what was shown is better than nothing.
-        setState((old) => (old.key === key && old.data !== undefined && problem.status === 0 ? old : { key, problem }));
+        const problem = error instanceof Problem ? error : new Problem(0, "unreachable", String(error));
+        const passing = passes(problem);
+        const next = afterFailure(held.current, key, problem);
+        mark(key, next.data !== undefined ? problem : null);
+        setState(next);
+        if (passing) again = setTimeout(() => setTurn((turn) => turn + 1), Math.max(PATIENCE_MS, backOff(latest.current.tries++)));
       },
     );
-    return () => abort.abort();
+    return () => (abort.abort(), clearTimeout(again));
   }, [key, turn]);
+  useEffect(() => () => void (key !== null && mark(key, null)), [key]);
 
   useEffect(() => {
     if (key === null) return;
@@ -57,6 +97,21 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
 
   const fresh = state.key === key;
   return { data: fresh ? state.data : undefined, problem: fresh ? state.problem : undefined, reload: useCallback(() => setTurn((turn) => turn + 1), []) };
+}
+
+/** Keeps the end of the page in sight while something is added, if the reader was there. */
+export function useEnd(inner: { current: HTMLElement | null }, on: boolean): void {
+  useEffect(() => {
+    const area = inner.current?.closest("main");
+    if (!on || !area || !inner.current) return;
+    const atEnd = () => area.scrollHeight - area.scrollTop - area.clientHeight < 60;
+    let stick = atEnd();
+    const scrolled = () => void (stick = atEnd());
+    const observer = new ResizeObserver(() => stick && (area.scrollTop = area.scrollHeight));
+    observer.observe(inner.current);
+    area.addEventListener("scroll", scrolled, { passive: true });
+    return () => (observer.disconnect(), area.removeEventListener("scroll", scrolled));
+  }, [on]);
 }
 
 /** A text that survives a reload, until it is sent. */

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Problem } from "../api/client";
 import type { Balance, Task } from "../api/types";
 import { amount, duration, elapsed } from "../format";
-import { t, word } from "../i18n";
+import { lang, t, word } from "../i18n";
 import { agents, now } from "../live";
 import { ENDED } from "../live/tasks";
 import { line } from "../markdown/clean";
@@ -74,10 +74,19 @@ export function Loading() {
   return <p class="none" role="status">{t("app.loading")}</p>;
 }
 
+/** A problem in the language of the page. What the server says in detail is English, and stands after it elsewhere. */
+export function told(problem: unknown): string {
+  if (!(problem instanceof Problem)) return line(problem instanceof Error ? problem.message : String(problem));
+  const slug = problem.status === 0 ? "unreachable" : problem.slug || (problem.status === 404 ? "not-found" : "");
+  const words = slug ? word("problem", slug) : "";
+  if (problem.status === 0 || problem.status === 404) return words;
+  return lang.value === "en" || !words || words === slug ? line(problem.message) : `${words} ${line(problem.message)}`;
+}
+
 export function Trouble({ problem, again }: { problem: Problem; again?: () => void }) {
   return (
     <div class="trouble" role="alert">
-      <span class="grow">{problem.status === 404 ? t("app.notFound") : line(problem.message)}</span>
+      <span class="grow">{told(problem)}</span>
       {again && <button type="button" class="button small" onClick={again}>{t("app.again")}</button>}
     </div>
   );
@@ -102,7 +111,7 @@ export async function attempt<T>(work: Promise<T>, done?: (result: T) => string)
     if (done) say(done(result));
     return result;
   } catch (error) {
-    say(t("app.error", { what: line(error instanceof Error ? error.message : String(error)) }), true);
+    say(t("app.error", { what: told(error) }), true);
     return undefined;
   }
 }
@@ -150,8 +159,8 @@ export function Doubts() {
     <Dialog title={asked.yes} onClose={close}>
       <p>{asked.text}</p>
       <div class="row end">
-        <button type="button" class="button" onClick={close}>{t("app.cancel")}</button>
-        <button type="button" class="button danger" autofocus onClick={() => (close(), asked.act())}>{asked.yes}</button>
+        <button type="button" class="button" autofocus onClick={close}>{t("app.cancel")}</button>
+        <button type="button" class="button danger" onClick={() => (close(), asked.act())}>{asked.yes}</button>
       </div>
     </Dialog>
   );

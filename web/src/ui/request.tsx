@@ -3,8 +3,8 @@ import { useState } from "preact/hooks";
 import { path, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
-import { t } from "../i18n";
-import { now, refreshRequests, world } from "../live";
+import { t, word } from "../i18n";
+import { mayAct, now, refreshRequests } from "../live";
 import { clean, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
@@ -38,7 +38,7 @@ function useReply(request: Request): [boolean, (url: string, body: object) => vo
     setBusy(false);
     refreshRequests();
   };
-  return [busy || world.me.value?.role === "viewer" || request.reply !== null, (url, body) => void reply(url, body)];
+  return [busy || request.reply !== null, (url, body) => void reply(url, body)];
 }
 
 function ApprovalForm({ request, approval }: { request: Request; approval: Approval }) {
@@ -51,12 +51,12 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
     <>
       <dl class="facts">
         <dt>{t("ask.tool")}</dt><dd class="mono">{line(approval.tool)}</dd>
-        <dt>{t("ask.reason")}</dt><dd>{clean(approval.reason)} <span class="tag">{t("ask.layer", { layer: approval.layer })}</span>{approval.rule && <> <code>{line(approval.rule)}</code></>}</dd>
+        <dt>{t("ask.reason")}</dt><dd>{clean(approval.reason)} <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>{approval.rule && <> <code>{line(approval.rule)}</code></>}</dd>
         <dt>{t("ask.folder")}</dt><dd class="mono">{line(approval.folder)}</dd>
       </dl>
       {approval.preview && <div><h3>{t("ask.preview")}</h3><Preview text={approval.preview} /></div>}
       <details open={!approval.preview}><summary>{t("ask.arguments")}</summary><Json value={approval.arguments} open={2} /></details>
-      {approval.lasting.length > 0 && (
+      {mayAct() && approval.lasting.length > 0 && (
         <label class="labelled">{t("ask.lasting")}
           <select class="field" value={lasting} onChange={(event) => setLasting(event.currentTarget.value)}>
             <option value="">{t("ask.lasting.once")}</option>
@@ -64,11 +64,11 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
           </select>
         </label>
       )}
-      <label class="labelled">{t("ask.words")}<input class="field" value={words} maxLength={2_000} onInput={(event) => setWords(event.currentTarget.value)} /></label>
-      <div class="row">
+      {mayAct() && <label class="labelled">{t("ask.words")}<input class="field" value={words} maxLength={2_000} onInput={(event) => setWords(event.currentTarget.value)} /></label>}
+      {mayAct() && <div class="row">
         <button type="button" class="button primary" disabled={busy} onClick={() => decide("approve")}>{t("ask.approve")}</button>
         <button type="button" class="button danger" disabled={busy} onClick={() => decide("deny")}>{t("ask.deny")}</button>
-      </div>
+      </div>}
     </>
   );
 }
@@ -81,13 +81,13 @@ function QuestionForm({ request, question }: { request: Request; question: Quest
     <>
       <Markdown text={question.text} />
       {question.to === "parent" && <p class="quiet small">{t("ask.toParent")}</p>}
-      {question.options.length > 0 && (
+      {mayAct() && question.options.length > 0 && (
         <div class="row wrap">{question.options.map((option) => <button type="button" key={option} class="button" disabled={busy} onClick={() => send(option)}>{line(option)}</button>)}</div>
       )}
-      <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
+      {mayAct() && <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
         <input class="field grow" aria-label={t("ask.answer")} placeholder={t("ask.answer")} value={text} maxLength={20_000} onInput={(event) => setText(event.currentTarget.value)} />
         <button type="submit" class="button primary" disabled={busy || !text.trim()}>{t("do.send")}</button>
-      </form>
+      </form>}
       {question.default !== null && <p class="quiet small">{t("ask.answer.default", { text: line(question.default) })}</p>}
     </>
   );

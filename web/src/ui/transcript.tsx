@@ -99,7 +99,7 @@ function Call({ task, call, result, over, open }: { task: string; call: Transcri
           <b class="mono">{line(call.call!.name)}</b>
           <span class="quiet mono cut grow small">{summary(call.call!.arguments)}</span>
           {outcome
-            ? <span class={`status small ${good ? "s-completed" : "s-failed"}`}><StatusIcon mark={good ? "completed" : "failed"} />{good ? "" : line(outcome.status)} <span class="quiet">{duration(outcome.elapsed_ms)}</span></span>
+            ? <span class={`status small ${good ? "s-completed" : "s-failed"}`}><StatusIcon mark={good ? "completed" : "failed"} />{good ? "" : word("outcome", outcome.status)} <span class="quiet">{duration(outcome.elapsed_ms)}</span></span>
             : over ? <span class="status small quiet">{t("item.reported")}</span>
             : <span class="status small s-running"><StatusIcon mark="running" />{t("item.running")}</span>}
         </summary>
@@ -128,7 +128,7 @@ export function RulingLine({ ruling }: { ruling: Ruling }) {
   const key = (ruling.decision === "allow" ? "item.ruling" : `item.ruling.${ruling.decision}`) as Key;
   return (
     <p class="small quiet">
-      {t(key)}: <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{line(ruling.layer)}</span> {ruling.rule && <code>{line(ruling.rule)}</code>} {clean(ruling.why)}
+      {t(key)}: <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{word("layer", ruling.layer)}</span> {ruling.rule && <code>{line(ruling.rule)}</code>} {clean(ruling.why)}
       {ruling.approved && ` · ${t("item.approved", { who: approver(ruling.approved) })}`}
     </p>
   );
