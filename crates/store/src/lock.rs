@@ -17,6 +17,10 @@ const MAX_OWNER_BYTES: u64 = 64 * 1024;
 const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
 /// Between two looks at such a lock.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long a lock is tried that others only look at, which lasts an instant for each of them.
+const PATIENCE_WITH_LOOKERS: Duration = Duration::from_secs(10);
+/// Between two tries then.
+const LOOKERS_PAUSE: Duration = Duration::from_millis(1);
 
 /// Who holds a store, for the message that the next one gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,29 +54,45 @@ impl Lock {
     /// Takes the lock, or tells who has it.
     pub(crate) fn take(path: &Path, owner: &Owner) -> StoreResult<Self> {
         let mut file = files::open_private_file(path).map_err(failed)?;
-        let patience = Instant::now() + PATIENCE_WITH_THE_DEAD;
+        let started = Instant::now();
         loop {
             match file.try_lock() {
                 Ok(()) => {
                     describe(&mut file, owner).map_err(failed)?;
                     return Ok(Self { file });
                 }
-                Err(TryLockError::WouldBlock) => {
-                    let holder = read_owner(&mut file);
-                    if !holder.is_dead() || Instant::now() >= patience {
-                        return Err(StoreError::Locked {
-                            owner: holder.to_string(),
-                        });
-                    }
-                    #[expect(
-                        clippy::disallowed_methods,
-                        reason = "opening is synchronous, and this lasts a moment"
-                    )]
-                    std::thread::sleep(PAUSE);
-                }
+                Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
+            let holder = read_owner(&mut file);
+            let (patience, pause) = if is_only_looked_at(&file).map_err(failed)? {
+                (PATIENCE_WITH_LOOKERS, LOOKERS_PAUSE)
+            } else if holder.is_dead() {
+                (PATIENCE_WITH_THE_DEAD, PAUSE)
+            } else {
+                (Duration::ZERO, PAUSE)
+            };
+            if started.elapsed() >= patience {
+                return Err(StoreError::Locked {
+                    owner: holder.to_string(),
+                });
+            }
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "opening is synchronous, and this lasts a moment"
+            )]
+            std::thread::sleep(pause);
         }
+    }
+}
+
+/// Whether nobody has a lock that could not be taken: whoever looks who has it shares it with others
+/// who look, and with nobody who works.
+fn is_only_looked_at(file: &File) -> io::Result<bool> {
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().map(|()| true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -133,5 +153,57 @@ fn failed(error: io::Error) -> StoreError {
     StoreError::Failed {
         doing: DOING,
         source: Box::new(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn owner() -> Owner {
+        Owner {
+            pid: std::process::id(),
+            command: "sortie serve".to_owned(),
+            since: Timestamp(1),
+        }
+    }
+
+    #[test]
+    fn those_who_only_look_are_not_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        // A living process is named, as a killed one whose id was used again leaves it.
+        std::fs::write(&path, serde_json::to_vec(&owner()).unwrap()).unwrap();
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let looks = File::open(&path).unwrap();
+                while !done.load(Ordering::Relaxed) {
+                    if looks.try_lock_shared().is_ok() {
+                        looks.unlock().unwrap();
+                    }
+                }
+            });
+            let taken = (0..200).map(|_| Lock::take(&path, &owner()).map(drop));
+            let taken: Vec<_> = taken.filter_map(Result::err).collect();
+            done.store(true, Ordering::Relaxed);
+            assert!(taken.is_empty(), "{taken:?}");
+        });
+    }
+
+    #[test]
+    fn a_lock_that_is_held_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let held = Lock::take(&path, &owner()).unwrap();
+        let refused = Lock::take(&path, &owner());
+        assert!(
+            matches!(&refused, Err(StoreError::Locked { owner }) if owner.contains("sortie serve")),
+            "{refused:?}"
+        );
+        drop(held);
+        Lock::take(&path, &owner()).unwrap();
     }
 }
