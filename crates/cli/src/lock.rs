@@ -1,4 +1,7 @@
 //! Who holds the store, for commands that only look.
+//!
+//! The lock of the operating system alone says whether somebody does. The process that is named in the
+//! file is a word for people: its id may mean another process by now, or somewhere else.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
@@ -20,7 +23,8 @@ pub(crate) enum Holder {
     Somebody(Option<Owner>),
 }
 
-/// Looks who holds the store in this folder. The lock is touched only for an instant.
+/// Looks who holds the store in this folder. The lock is shared for an instant with others who look,
+/// and whoever wants to take it meanwhile tries again.
 pub(crate) fn holder(home: &Path) -> io::Result<Holder> {
     let mut file = match File::open(home.join(FILE)) {
         Ok(file) => file,
@@ -35,47 +39,37 @@ pub(crate) fn holder(home: &Path) -> io::Result<Holder> {
 }
 
 /// Whether nobody runs what has not ended. Where that cannot be found out, somebody may.
-///
-/// The lock itself is tried only if no living process is named in it, so that a command that looks
-/// several times a second does not get into the way of one that wants to work.
 pub(crate) fn is_free(home: &Path) -> bool {
-    let named = File::open(home.join(FILE))
-        .ok()
-        .and_then(|mut file| owner(&mut file));
-    !named.is_some_and(|owner| is_alive(&owner)) && matches!(holder(home), Ok(Holder::Nobody))
-}
-
-/// Whether this process holds the store. Like [`is_free`], it touches the lock only if what is written
-/// in it does not tell.
-pub(crate) fn is_held_by(home: &Path, pid: u32) -> io::Result<bool> {
-    let named = File::open(home.join(FILE))
-        .ok()
-        .and_then(|mut file| owner(&mut file));
-    let said = named.filter(is_alive).map(|owner| owner.pid);
-    if said.is_some() {
-        return Ok(said == Some(pid));
-    }
-    Ok(match holder(home)? {
-        Holder::Nobody => false,
-        Holder::Somebody(owner) => owner.is_none_or(|owner| owner.pid == pid),
-    })
-}
-
-#[cfg(unix)]
-fn is_alive(owner: &Owner) -> bool {
-    use rustix::io::Errno;
-    use rustix::process::{Pid, test_kill_process};
-    let pid = i32::try_from(owner.pid).ok().and_then(Pid::from_raw);
-    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
-}
-
-#[cfg(not(unix))]
-fn is_alive(_owner: &Owner) -> bool {
-    false
+    matches!(holder(home), Ok(Holder::Nobody))
 }
 
 fn owner(file: &mut File) -> Option<Owner> {
     let mut text = String::new();
     file.take(MAX_OWNER_BYTES).read_to_string(&mut text).ok()?;
     serde_json::from_str(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_is_only_named_holds_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        assert!(is_free(home.path()));
+        let named = format!(
+            r#"{{"pid": {}, "command": "sortie serve", "since": 1}}"#,
+            std::process::id()
+        );
+        std::fs::write(home.path().join(FILE), named).unwrap();
+        assert!(is_free(home.path()));
+        let held = File::open(home.path().join(FILE)).unwrap();
+        held.lock().unwrap();
+        assert!(!is_free(home.path()));
+        let holder = holder(home.path()).unwrap();
+        assert!(
+            matches!(&holder, Holder::Somebody(Some(owner)) if owner.pid == std::process::id()),
+            "{holder:?}"
+        );
+    }
 }

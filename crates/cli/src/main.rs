@@ -2,6 +2,7 @@
 
 mod approval;
 mod arguments;
+mod birth;
 mod choice;
 mod colors;
 mod commands;
@@ -15,6 +16,7 @@ mod freedom;
 mod ids;
 mod lock;
 mod log;
+mod open_files;
 mod output;
 mod problem;
 mod progress;

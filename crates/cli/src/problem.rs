@@ -357,6 +357,11 @@ fn server_exit(error: &ClientError) -> Exit {
 
 fn server_words(lang: Lang, error: &ClientError) -> Words {
     match error {
+        ClientError::Stranger { address } => Words {
+            message: t!(lang, "error-stranger", address = address.to_string()),
+            causes: Vec::new(),
+            hint: Some(t!(lang, "hint-stranger")),
+        },
         ClientError::Refused(problem) => Words {
             message: problem.detail.clone(),
             causes: Vec::new(),
@@ -366,6 +371,7 @@ fn server_words(lang: Lang, error: &ClientError) -> Words {
         | ClientError::Slow { .. }
         | ClientError::Strange { .. }
         | ClientError::BadToken
+        | ClientError::NoRandomness
         | ClientError::NoMeans(_) => Words {
             message: t!(lang, "error-server", problem = error.to_string()),
             causes: error.source().map(chain).unwrap_or_default(),

@@ -1,7 +1,8 @@
 //! The file by which a server is found: `server.json` in the home of the store.
 //!
-//! The file is a hint and the store's lock is the truth: what a dead server left behind names a
-//! process that does not hold the lock.
+//! The file is a hint and the store's lock is the truth: what a dead server left behind names somebody
+//! who does not hold the lock. Whoever listens at the address shows with the secret that it is the one
+//! who wrote the file, before it gets a token.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -9,8 +10,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_protocol::Proof;
+use sortie_store::Owner;
 
-use crate::lock;
+use crate::birth::Birth;
+use crate::lock::{self, Holder};
 
 /// The file in the home of the store.
 const FILE: &str = "server.json";
@@ -26,10 +30,49 @@ pub(crate) struct ServerFile {
     pub(crate) pid: u32,
     /// Where it listens; nothing while it starts.
     pub(crate) address: Option<SocketAddr>,
-    /// Since when.
+    /// Which process of all that ever had that number; nothing where that cannot be found out.
+    pub(crate) birth: Option<Birth>,
+    /// Since when it holds the store.
     pub(crate) started_at: String,
     /// Which version it is of.
     pub(crate) version: String,
+    /// How it shows that it is the one.
+    #[serde(rename = "secret", with = "secret")]
+    pub(crate) proof: Proof,
+}
+
+impl ServerFile {
+    /// Whether its server holds the store. Another holder has another name, or began at another time.
+    pub(crate) fn holds(&self, home: &Path) -> io::Result<bool> {
+        Ok(match lock::holder(home)? {
+            Holder::Somebody(Some(owner)) => {
+                owner.pid == self.pid && owner.since.to_rfc3339() == self.started_at
+            }
+            // A server writes its file after its name in the lock.
+            Holder::Somebody(None) | Holder::Nobody => false,
+        })
+    }
+}
+
+/// How a secret is written in the file, which is for its owner alone.
+mod secret {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+    use sortie_protocol::Proof;
+
+    pub(super) fn serialize<S: Serializer>(
+        proof: &Proof,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&proof.reveal())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Proof, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        // The text is no part of the message.
+        Proof::read(&text).ok_or_else(|| D::Error::custom("that is no secret"))
+    }
 }
 
 /// Who serves a store.
@@ -68,7 +111,7 @@ pub(crate) fn look(home: &Path) -> io::Result<Found> {
     let Some(file) = read(home)? else {
         return Ok(Found::Nobody);
     };
-    if !lock::is_held_by(home, file.pid)? {
+    if !file.holds(home)? {
         return Ok(Found::Nobody);
     }
     Ok(match file.address {
@@ -106,15 +149,18 @@ pub(crate) struct Notice {
 }
 
 impl Notice {
-    /// Says that this process, which holds the lock, is about to serve.
-    pub(crate) fn starting(home: &Path, started_at: String) -> io::Result<Self> {
+    /// Says that this process, which holds the lock as this owner, is about to serve.
+    pub(crate) fn starting(home: &Path, owner: &Owner, proof: Proof) -> io::Result<Self> {
         let notice = Self {
             path: path(home),
             file: ServerFile {
-                pid: std::process::id(),
+                pid: owner.pid,
                 address: None,
-                started_at,
+                // Without it, nobody can stop the server but by hand.
+                birth: Birth::own().ok(),
+                started_at: owner.since.to_rfc3339(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
+                proof,
             },
         };
         notice.write()?;
@@ -176,20 +222,54 @@ fn private_file(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use sortie_core::Timestamp;
+
     use super::*;
+
+    fn owner(since: i64) -> Owner {
+        Owner {
+            pid: std::process::id(),
+            command: "sortie serve".to_owned(),
+            since: Timestamp(since),
+        }
+    }
+
+    fn notice(home: &Path) -> Notice {
+        let mut notice = Notice::starting(home, &owner(1), Proof::new([7; 32])).unwrap();
+        notice.listening("127.0.0.1:7878".parse().unwrap()).unwrap();
+        notice
+    }
 
     #[test]
     fn a_file_without_a_lock_names_nobody() {
         let home = tempfile::tempdir().unwrap();
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
-        let mut notice = Notice::starting(home.path(), "2026-01-01T00:00:00Z".to_owned()).unwrap();
-        notice.listening("127.0.0.1:7878".parse().unwrap()).unwrap();
+        let notice = notice(home.path());
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
         let file = read(home.path()).unwrap().unwrap();
         assert_eq!(file.pid, std::process::id());
         assert_eq!(file.address, Some("127.0.0.1:7878".parse().unwrap()));
+        assert_eq!(file.proof, Proof::new([7; 32]));
+        assert!(!format!("{file:?}").contains("0707"), "{file:?}");
         drop(notice);
         assert_eq!(read(home.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_file_names_somebody_only_while_that_one_holds_the_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let notice = notice(home.path());
+        // The process lives and is named in the lock, as one is that got a dead server's number.
+        let lock = home.path().join("lock");
+        std::fs::write(&lock, serde_json::to_vec(&owner(1)).unwrap()).unwrap();
+        assert_eq!(look(home.path()).unwrap(), Found::Nobody);
+        let held = File::open(&lock).unwrap();
+        held.lock().unwrap();
+        assert!(matches!(look(home.path()).unwrap(), Found::Serves { .. }));
+        // Somebody else with the same number, as every first process of a container has it.
+        std::fs::write(&lock, serde_json::to_vec(&owner(2)).unwrap()).unwrap();
+        assert_eq!(look(home.path()).unwrap(), Found::Nobody);
+        drop(notice);
     }
 
     #[test]

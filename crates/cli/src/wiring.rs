@@ -47,14 +47,18 @@ pub(crate) fn models(
     Arc::new(Directory::new(provider::directory(settings, pace, record)))
 }
 
-/// The store, for this process alone.
-pub(crate) fn open_store(settings: &Settings, clock: &dyn Clock) -> Result<SqliteStore, Problem> {
-    let owner = Owner {
+/// This process, as the one that holds the store from now on.
+pub(crate) fn owner(settings: &Settings, clock: &dyn Clock) -> Owner {
+    Owner {
         pid: std::process::id(),
         command: settings.command.clone(),
         since: clock.now(),
-    };
-    Ok(SqliteStore::open(&settings.home, &owner)?)
+    }
+}
+
+/// The store, for this process alone.
+pub(crate) fn open_store(settings: &Settings, owner: &Owner) -> Result<SqliteStore, Problem> {
+    Ok(SqliteStore::open(&settings.home, owner)?)
 }
 
 /// The store, for reading beside whoever writes it.
@@ -102,7 +106,7 @@ pub(crate) async fn start(
     wishes: Wishes,
 ) -> Result<Started, Problem> {
     let clock = ProcessClock::start();
-    let store = open_store(settings, &clock)?;
+    let store = open_store(settings, &owner(settings, &clock))?;
     start_on(settings, store, clock, models, wishes).await
 }
 

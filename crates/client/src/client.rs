@@ -3,14 +3,15 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
-use reqwest::{Method, RequestBuilder, Response};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, InvalidHeaderValue};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sortie_core::{RequestId, RunId, SessionKey};
 use sortie_protocol::{
-    AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, LinkBody, LoginLink,
-    Me, NewTask, Problem, ReplyNoted, Revoked, Role, ServerState, SteerBody, Task, TaskRef,
+    AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, LinkBody,
+    LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role,
+    ServerState, SteerBody, Task, TaskRef,
 };
 use url::Url;
 
@@ -23,6 +24,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const ANSWER_LIMIT: Duration = Duration::from_secs(45);
 /// How long a server may take to say who is asking: it has nothing to do for it.
 const GREETING_LIMIT: Duration = Duration::from_secs(5);
+/// The largest answer of somebody who has not shown yet who it is.
+const MAX_STRANGE_BYTES: usize = 4096;
+/// The largest refusal.
+const MAX_PROBLEM_BYTES: usize = 1 << 20;
 /// The largest answer; results of tasks and diffs are far below.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
 /// How often something that must happen once is asked for, if the connection breaks.
@@ -37,35 +42,41 @@ const LAST_EVENT: &str = "last-event-id";
 const JSON: &str = "application/json";
 
 /// A server, and who asks it. Cheap to clone.
+///
+/// The port of a server that has gone may be anybody's. So whoever listens there shows first that it is
+/// the server, and gets the token then.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
+    bearer: HeaderValue,
     address: SocketAddr,
     base: Url,
+    proof: Proof,
 }
 
 impl Client {
-    /// A client of the server at this address. Nothing is asked yet.
-    pub fn new(address: SocketAddr, token: &Token) -> Result<Self, ClientError> {
-        let mut headers = HeaderMap::new();
+    /// A client of the server at this address, which knows this secret. Nothing is asked yet.
+    pub fn new(address: SocketAddr, token: &Token, proof: Proof) -> Result<Self, ClientError> {
         let bearer: Result<HeaderValue, InvalidHeaderValue> =
             format!("Bearer {}", token.expose()).parse();
         let mut bearer = bearer.map_err(|_| ClientError::BadToken)?;
         bearer.set_sensitive(true);
-        headers.insert(reqwest::header::AUTHORIZATION, bearer);
         let http = reqwest::Client::builder()
-            .default_headers(headers)
             .connect_timeout(CONNECT_LIMIT)
             // The token goes to this address and to nobody else.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
+            // The connection on which the server has shown who it is is the one that is used next.
+            .pool_max_idle_per_host(1)
             .build()
             .map_err(ClientError::NoMeans)?;
         let base = base(address)?;
         Ok(Self {
             http,
+            bearer,
             address,
             base,
+            proof,
         })
     }
 
@@ -74,14 +85,14 @@ impl Client {
         self.address
     }
 
-    /// The same client of a server that is elsewhere now.
-    pub fn moved_to(&self, address: SocketAddr) -> Result<Self, ClientError> {
+    /// The same client of a server that was started again, maybe elsewhere.
+    pub fn moved_to(&self, address: SocketAddr, proof: Proof) -> Result<Self, ClientError> {
         let base = base(address)?;
-        let http = self.http.clone();
         Ok(Self {
-            http,
             address,
             base,
+            proof,
+            ..self.clone()
         })
     }
 
@@ -137,6 +148,11 @@ impl Client {
     pub async fn retry(&self, run: RunId, wish: &str) -> Result<Task, ClientError> {
         self.once(&as_parts(&task(run, "retry")), &Nothing {}, wish)
             .await
+    }
+
+    /// Makes a task that branches off another.
+    pub async fn fork(&self, run: RunId, body: &ForkBody, wish: &str) -> Result<Task, ClientError> {
+        self.once(&as_parts(&task(run, "fork")), body, wish).await
     }
 
     /// Adds to a task's instruction.
@@ -198,7 +214,7 @@ impl Client {
         if let Some(rule) = rule {
             url.query_pairs_mut().append_pair("rule", rule);
         }
-        let asked = self.http.request(Method::DELETE, url);
+        let asked = self.with_token(Method::DELETE, url);
         self.answer(asked, ANSWER_LIMIT).await
     }
 
@@ -216,12 +232,8 @@ impl Client {
         if let Some(id) = last_id {
             asked = asked.header(LAST_EVENT, id);
         }
-        let response = tokio::time::timeout(GREETING_LIMIT, asked.send()).await;
-        let response = match response {
-            Ok(Ok(response)) => response,
-            Ok(Err(source)) => return Err(self.broken(source)),
-            Err(_) => return Err(self.slow(GREETING_LIMIT)),
-        };
+        let response = tokio::time::timeout(GREETING_LIMIT, self.send(asked)).await;
+        let response = response.map_err(|_| self.slow(GREETING_LIMIT))??;
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
@@ -280,7 +292,44 @@ impl Client {
     }
 
     fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
-        self.http.request(method, self.url(path))
+        self.with_token(method, self.url(path))
+    }
+
+    fn with_token(&self, method: Method, url: Url) -> RequestBuilder {
+        self.http
+            .request(method, url)
+            .header(AUTHORIZATION, self.bearer.clone())
+    }
+
+    /// Sends a token with what is asked: the only way that a request leaves.
+    async fn send(&self, asked: RequestBuilder) -> Result<Response, ClientError> {
+        self.recognise().await?;
+        asked.send().await.map_err(|source| self.broken(source))
+    }
+
+    /// Lets whoever listens at the address show that it is the server. It costs a message to a process
+    /// of this machine, and is done each time: a connection may be another one each time.
+    async fn recognise(&self) -> Result<(), ClientError> {
+        let mut bytes = [0; MAX_NONCE_CHARS / 2];
+        getrandom::fill(&mut bytes).map_err(|_| ClientError::NoRandomness)?;
+        let nonce = sortie_core::hex(&bytes);
+        let mut url = self.url(&["login", "proof"]);
+        url.query_pairs_mut().append_pair("nonce", &nonce);
+        let sent = self.http.get(url).timeout(GREETING_LIMIT).send().await;
+        let response = sent.map_err(|source| self.broken(source))?;
+        let stranger = || ClientError::Stranger {
+            address: self.address,
+        };
+        if is_busy(response.status()) {
+            return Err(self.refused(response).await);
+        }
+        let is_answer = response.status().is_success();
+        let body = self.body(response, MAX_STRANGE_BYTES).await?;
+        let answer = std::str::from_utf8(&body).map_err(|_| stranger())?;
+        match is_answer && self.proof.holds(&nonce, answer.trim()) {
+            true => Ok(()),
+            false => Err(stranger()),
+        }
     }
 
     fn with_body(
@@ -298,12 +347,11 @@ impl Client {
         limit: Duration,
     ) -> Result<T, ClientError> {
         let answered = async {
-            let sent = asked.header(ACCEPT, JSON).send().await;
-            let response = sent.map_err(|source| self.broken(source))?;
+            let response = self.send(asked.header(ACCEPT, JSON)).await?;
             if !response.status().is_success() {
                 return Err(self.refused(response).await);
             }
-            let body = self.body(response).await?;
+            let body = self.body(response, MAX_ANSWER_BYTES).await?;
             serde_json::from_slice(&body).map_err(|error| self.strange(&error.to_string()))
         };
         match tokio::time::timeout(limit, answered).await {
@@ -314,7 +362,7 @@ impl Client {
 
     async fn refused(&self, response: Response) -> ClientError {
         let status = response.status();
-        match self.body(response).await {
+        match self.body(response, MAX_PROBLEM_BYTES).await {
             Ok(body) => match serde_json::from_slice::<Problem>(&body) {
                 Ok(problem) => ClientError::Refused(Box::new(problem)),
                 Err(_) => self.strange(&format!("it answered {status}")),
@@ -323,7 +371,7 @@ impl Client {
         }
     }
 
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, ClientError> {
+    async fn body(&self, mut response: Response, most: usize) -> Result<Vec<u8>, ClientError> {
         let mut body = Vec::new();
         while let Some(part) = response
             .chunk()
@@ -331,7 +379,7 @@ impl Client {
             .map_err(|source| self.broken(source))?
         {
             body.extend_from_slice(&part);
-            if body.len() > MAX_ANSWER_BYTES {
+            if body.len() > most {
                 return Err(self.strange("an answer without an end"));
             }
         }
@@ -368,6 +416,11 @@ fn base(address: SocketAddr) -> Result<Url, ClientError> {
         address,
         what: error.to_string(),
     })
+}
+
+/// A server may say that it has no time before it says who it is.
+fn is_busy(status: StatusCode) -> bool {
+    status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE
 }
 
 /// A body that says nothing.

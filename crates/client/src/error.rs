@@ -35,12 +35,21 @@ pub enum ClientError {
         /// What was wrong with the answer.
         what: String,
     },
+    /// Somebody else listens there. Nothing was told to them.
+    #[error("what listens at {address} is not this server")]
+    Stranger {
+        /// Where the server should be.
+        address: SocketAddr,
+    },
     /// The token cannot be sent.
     #[error("the token has characters that no token has")]
     BadToken,
     /// The client could not be made.
     #[error("the system gives no means to ask a server")]
     NoMeans(#[source] reqwest::Error),
+    /// Nobody can be recognised without.
+    #[error("the operating system gave no random bytes")]
+    NoRandomness,
 }
 
 impl ClientError {
@@ -49,7 +58,11 @@ impl ClientError {
         match self {
             Self::Unreachable { .. } | Self::Slow { .. } => true,
             Self::Refused(problem) => matches!(problem.slug(), "unavailable" | "too-many-requests"),
-            Self::Strange { .. } | Self::BadToken | Self::NoMeans(_) => false,
+            Self::Strange { .. }
+            | Self::Stranger { .. }
+            | Self::BadToken
+            | Self::NoMeans(_)
+            | Self::NoRandomness => false,
         }
     }
 
@@ -60,8 +73,10 @@ impl ClientError {
             Self::Unreachable { .. }
             | Self::Slow { .. }
             | Self::Strange { .. }
+            | Self::Stranger { .. }
             | Self::BadToken
-            | Self::NoMeans(_) => None,
+            | Self::NoMeans(_)
+            | Self::NoRandomness => None,
         }
     }
 }

@@ -172,6 +172,7 @@ prompt-schema =
     Your final answer has to be one JSON value that fits this JSON schema, with nothing before or after it:
     { $schema }
 spawn-bad-schema = The result schema is not a usable JSON schema: { $problem }. Correct it and try again.
+spawn-workspace-linked = Error: the path of the folder {$path} leads over a link, which is not followed: somebody may have put it there since the folder was chosen. Name the folder by its real path.
 spawn-disabled = Error: subagents are switched off by configuration. Do the work yourself.
 
 ## Answers of the subagents tool

@@ -135,6 +135,7 @@ prompt-schema =
     你的最终回答必须是一个符合以下 JSON schema 的 JSON 值，前后不得有任何其他内容：
     { $schema }
 spawn-bad-schema = 结果的 schema 不是可用的 JSON schema：{ $problem }。请改正后重试。
+spawn-workspace-linked = 错误：文件夹 {$path} 的路径中有符号链接，不会跟随它：可能有人在选定文件夹之后放置了该链接。请使用文件夹的真实路径。
 spawn-disabled = 错误：子 Agent 功能已在配置中关闭。请自己完成这项工作。
 
 ## subagents 工具的回答

@@ -170,6 +170,7 @@ fn title(settings: &Settings, name: &str) -> String {
         "lock" => t!(lang, "doctor-lock"),
         "server" => t!(lang, "doctor-server"),
         "port" => t!(lang, "doctor-port"),
+        "open_files" => t!(lang, "doctor-open-files"),
         "audit" => t!(lang, "doctor-audit"),
         "approvals" => t!(lang, "doctor-approvals"),
         "mcp" => t!(lang, "doctor-mcp"),

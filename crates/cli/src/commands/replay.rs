@@ -111,10 +111,10 @@ impl Replay {
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
-        place.refuse(settings, Some("--from"))?;
         let model = self.model.map(|name| settings.absolute_model(&name));
         let models = wiring::models(settings, std::time::Duration::ZERO, None);
-        if let Some(model) = &model {
+        // A server has models of its own, and says so itself.
+        if let (Place::Here, Some(model)) = (&place, &model) {
             models.find(model)?;
         }
         let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
@@ -128,7 +128,7 @@ impl Replay {
                 freedom::mode(settings.configuration.config().approvals.mode)
             },
         };
-        let run = match session.engine().fork(settings, fork).await {
+        let run = match session.engine().fork(fork).await {
             Ok(run) => run,
             Err(problem) => return Err(session.failed(problem).await),
         };

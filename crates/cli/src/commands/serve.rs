@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use sortie_core::Clock as _;
 use sortie_runtime::{ProcessClock, Runtime};
 use sortie_server::{Server, ServerConfig, ServerLimits, TenantConfig};
 use sortie_text::t;
@@ -19,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::choice;
 use crate::exit::Exit;
 use crate::freedom;
+use crate::open_files;
 use crate::output;
 use crate::problem::Problem;
 use crate::screen::Screen;
@@ -69,11 +69,14 @@ impl Serve {
         refuse_second(settings)?;
         // Told before anything is resumed. Whoever takes the port in between is told later.
         drop(try_to_listen(listen)?);
+        // With the few that programs usually get, whoever connects could take what the store needs.
+        open_files::raise().map_err(Problem::Process)?;
         let mut signals = Signals::listen().map_err(Problem::Process)?;
         let clock = ProcessClock::start();
-        let store = wiring::open_store(settings, &clock)?;
-        let started_at = clock.now().to_rfc3339();
-        let mut notice = Notice::starting(&settings.home, started_at).map_err(Problem::Process)?;
+        let owner = wiring::owner(settings, &clock);
+        let store = wiring::open_store(settings, &owner)?;
+        let mut notice =
+            Notice::starting(&settings.home, &owner, config.proof).map_err(Problem::Process)?;
         let wishes = Wishes {
             serves: true,
             ..Wishes::default()
@@ -359,6 +362,7 @@ async fn server_config(
         lang: settings.lang,
         default_model: choice::servers_model(settings).await,
         default_mode: freedom::mode(settings.configuration.config().approvals.mode),
+        proof: sortie_server::new_proof().map_err(|error| not_bound(listen, error.into()))?,
         limits,
     })
 }

@@ -69,7 +69,7 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
         Found::Starting(file) => return Ok(State::Starting(file)),
         Found::Serves { file, address } => (file, address),
     };
-    let client = Client::new(address, &engine::token(settings)?)?;
+    let client = Client::new(address, &engine::token(settings)?, file.proof)?;
     Ok(match client.me().await {
         Ok(_) => State::Answers { file, address },
         Err(error) => State::Silent {

@@ -1,13 +1,15 @@
 //! `sortie stop`.
 
-use std::io;
 use std::time::Duration;
 
 use clap::Args;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde_json::json;
 use sortie_text::t;
 use tokio::time::Instant;
 
+use crate::birth::Birth;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -37,7 +39,7 @@ impl Stop {
             Found::Starting(file) | Found::Serves { file, .. } => file,
         };
         let pid = file.pid;
-        terminate(pid).map_err(Problem::Process)?;
+        terminate(settings, &file)?;
         let gone = self.wait_for(settings, &file).await?;
         if self.json {
             output::json(&json!({"pid": pid, "stopped": gone}))?;
@@ -59,8 +61,7 @@ impl Stop {
     async fn wait_for(&self, settings: &Settings, file: &ServerFile) -> Result<bool, Problem> {
         let deadline = Instant::now() + Duration::from_secs(self.wait);
         while Instant::now() < deadline {
-            let still = crate::lock::is_held_by(&settings.home, file.pid);
-            if !still.map_err(Problem::Process)? {
+            if !file.holds(&settings.home).map_err(Problem::Process)? {
                 return Ok(true);
             }
             tokio::time::sleep(LOOK_INTERVAL).await;
@@ -69,15 +70,27 @@ impl Stop {
     }
 }
 
-#[cfg(unix)]
-fn terminate(pid: u32) -> io::Result<()> {
-    use rustix::process::{Pid, Signal, kill_process};
-    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
-    Ok(kill_process(pid, Signal::TERM)?)
-}
-
-#[cfg(not(unix))]
-fn terminate(_pid: u32) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
+/// Tells the server to go, and nobody else: a handle of the process is taken first, and only then is
+/// found out whether it is the server's. A number could mean another process a moment later.
+fn terminate(settings: &Settings, file: &ServerFile) -> Result<(), Problem> {
+    let lang = settings.lang;
+    let elsewhere = || Problem::Refused(t!(lang, "stop-elsewhere", pid = file.pid.to_string()));
+    let pid = i32::try_from(file.pid).ok().and_then(Pid::from_raw);
+    let process = match pidfd_open(pid.ok_or_else(elsewhere)?, PidfdFlags::empty()) {
+        Ok(process) => process,
+        Err(Errno::SRCH) => return Err(elsewhere()),
+        Err(error) => return Err(Problem::Process(error.into())),
+    };
+    let birth = Birth::of(file.pid).ok();
+    if birth.is_none() || birth != file.birth {
+        return Err(elsewhere());
+    }
+    if !file.holds(&settings.home).map_err(Problem::Process)? {
+        return Err(Problem::Nothing(t!(lang, "no-server")));
+    }
+    match pidfd_send_signal(process, Signal::TERM) {
+        // It has gone by itself, which is what was wanted.
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(Problem::Process(error.into())),
+    }
 }

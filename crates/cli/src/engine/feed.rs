@@ -148,8 +148,8 @@ impl Listener {
         &mut self,
         last_id: Option<&str>,
     ) -> Result<sortie_client::EventStream, ClientError> {
-        if let Ok(Found::Serves { address, .. }) = serving::look(&self.home) {
-            self.client = self.client.moved_to(address)?;
+        if let Ok(Found::Serves { file, address }) = serving::look(&self.home) {
+            self.client = self.client.moved_to(address, file.proof)?;
         }
         self.client.events(last_id).await
     }

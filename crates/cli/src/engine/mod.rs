@@ -156,11 +156,11 @@ impl Engine {
         }
     }
 
-    /// Makes a run that branches off another; a server is not asked for that.
-    pub(crate) async fn fork(&self, settings: &Settings, fork: Fork) -> Result<RunId, Problem> {
+    /// Makes a run that branches off another.
+    pub(crate) async fn fork(&self, fork: Fork) -> Result<RunId, Problem> {
         match self {
             Self::Own(own) => Ok(own.runtime.fork(fork).await?),
-            Self::Server(server) => Err(server.refusal(settings, "--from")),
+            Self::Server(server) => server.fork(fork).await,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_client::{Client, Token};
+use sortie_client::{Client, ClientError, Token};
 use sortie_text::t;
 use tokio::time::Instant;
 
@@ -36,11 +36,17 @@ impl Place {
                     "server-still-starting",
                     pid = file.pid.to_string()
                 )),
-                Found::Serves { address, .. } => {
-                    let client = Client::new(address, &token(settings)?)?;
+                Found::Serves { file, address } => {
+                    let client = Client::new(address, &token(settings)?, file.proof)?;
                     match client.me().await {
                         Ok(_) => return Ok(Self::There(client)),
                         Err(error) if error.may_pass() => error.into(),
+                        // It may have been started again in between, and have another secret.
+                        Err(error @ ClientError::Stranger { .. })
+                            if !file.holds(&settings.home).map_err(Problem::Process)? =>
+                        {
+                            error.into()
+                        }
                         Err(error) => return Err(error.into()),
                     }
                 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use sortie_client::{Client, ClientError};
 use sortie_core::{
-    Clock as _, Lane, Replied, Reply, RequestId, RunId, SessionKey, SinkAddress, Status,
+    Clock as _, ForkPoint, Lane, Replied, Reply, RequestId, RunId, SessionKey, SinkAddress, Status,
 };
-use sortie_protocol::{ApprovalBody, ApprovalDecision, NewTask};
-use sortie_runtime::{Agents, NewRun, ProcessClock};
+use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask};
+use sortie_runtime::{Agents, Fork, NewRun, ProcessClock};
 use sortie_store::ReadStore;
 
+use super::Stopped;
 use super::feed::Feed;
-use super::{Stopped, place};
 use crate::problem::Problem;
 use crate::serving::{self, Found};
 use crate::settings::Settings;
@@ -59,14 +59,10 @@ impl Remote {
     /// The server where it is now: it may have been started again at another port.
     fn client(&self) -> Result<Client, ClientError> {
         match serving::look(&self.home) {
-            Ok(Found::Serves { address, .. }) => self.client.moved_to(address),
+            Ok(Found::Serves { file, address }) => self.client.moved_to(address, file.proof),
             // What is wrong then is told by asking.
             Ok(Found::Starting(_) | Found::Nobody) | Err(_) => Ok(self.client.clone()),
         }
-    }
-
-    pub(super) fn refusal(&self, settings: &Settings, flag: &str) -> Problem {
-        place::refusal(settings, &self.client, flag)
     }
 
     pub(super) async fn create(&self, new: NewRun) -> Result<RunId, ClientError> {
@@ -109,6 +105,26 @@ impl Remote {
     pub(super) async fn retry(&self, run: RunId) -> Result<RunId, ClientError> {
         let wish = self.clock.new_run_id().to_string();
         Ok(self.client()?.retry(run, &wish).await?.task_id)
+    }
+
+    pub(super) async fn fork(&self, fork: Fork) -> Result<RunId, Problem> {
+        let wish = self.clock.new_run_id().to_string();
+        let ForkPoint { run, at } = fork.point;
+        let body = ForkBody {
+            at: at.0,
+            model: fork.model,
+            mode: Some(fork.mode.into()),
+        };
+        match self.client()?.fork(run, &body, &wish).await {
+            Ok(made) => Ok(made.task_id),
+            // For whoever called, the same as without a server.
+            Err(ClientError::Refused(problem))
+                if at.0 < 1 || at > self.store.get(run).await?.head =>
+            {
+                Err(Problem::Refused(problem.detail))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(super) async fn steer(&self, run: RunId, text: &str) -> Result<(), ClientError> {

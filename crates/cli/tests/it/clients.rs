@@ -18,6 +18,13 @@ const ONE_CHILD: &str = r#"
 
 const HANGS: &str = "  - fault: { kind: hang }\n";
 
+/// A client that shows the child has heard from its server what became of its wish.
+const CHILD_HANGS: &str = r#"
+  - when: { agent: main, turn: 1 }
+    calls: [{ tool: task, args: { description: look, prompt: Find., subagent_type: explore } }]
+  - fault: { kind: hang }
+"#;
+
 const TWO_CHANGES: &str = r#"
   - when: { turn: 1 }
     calls: [{ tool: write_file, args: { path: one.txt, content: "1" } }]
@@ -310,10 +317,10 @@ fn approvals_are_given_and_revoked_through_the_server() {
 #[test]
 fn a_client_tells_when_its_server_goes_away() {
     let world = World::new();
-    let model = world.scenario(HANGS);
+    let model = world.scenario(CHILD_HANGS);
     let mut server = world.serve();
-    let run = world.start(&["run", "top", "--model", &model]);
-    world.until("it runs", |world| is(world, "top", "running"));
+    let mut run = world.start(&["run", "top", "--model", &model]);
+    run.hears("[explore] look ...");
     server.signal(Signal::KILL);
     assert_eq!(server.end().code, None);
     let said = run.end();
@@ -328,10 +335,10 @@ fn a_client_tells_when_its_server_goes_away() {
 #[test]
 fn a_client_goes_on_when_its_server_comes_back() {
     let world = World::new();
-    let model = world.scenario(HANGS);
+    let model = world.scenario(CHILD_HANGS);
     let mut server = world.serve();
-    let run = world.start(&["run", "top", "--model", &model]);
-    world.until("it runs", |world| is(world, "top", "running"));
+    let mut run = world.start(&["run", "top", "--model", &model]);
+    run.hears("[explore] look ...");
     world.scenario("  - say: after all\n");
     server.signal(Signal::KILL);
     assert_eq!(server.end().code, None);

@@ -26,6 +26,7 @@ mod remains;
 mod replays;
 mod run;
 mod server;
+mod strangers;
 mod tasks;
 mod terminal;
 mod world;

@@ -59,8 +59,21 @@ fn journals(world: &World) -> String {
 
 #[test]
 fn a_fork_goes_on_with_another_model() {
+    forks(&World::new());
+}
+
+#[test]
+fn a_fork_goes_on_in_a_server() {
     let world = World::new();
-    let id = told(&world);
+    let server = world.serve();
+    forks(&world);
+    // The server made it: nobody else held the store.
+    let lock = std::fs::read_to_string(world.home().join("lock")).unwrap();
+    assert!(lock.contains(&server.pid().to_string()), "{lock}");
+}
+
+fn forks(world: &World) {
+    let id = told(world);
     let other = world.folder().join("other.yaml");
     std::fs::write(
         &other,

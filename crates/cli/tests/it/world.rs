@@ -141,6 +141,26 @@ impl World {
         Running::start(self.command(arguments))
     }
 
+    /// The same in a shell that has done something to itself before.
+    pub(crate) fn start_after(&self, words: &str, arguments: &[&str]) -> Running {
+        let inner = self.command(arguments);
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .arg("-c")
+            .arg(format!("{words} && exec \"$0\" \"$@\""))
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .current_dir(self.workspace())
+            .env_clear()
+            .stdin(Stdio::null());
+        for (name, value) in inner.get_envs() {
+            if let Some(value) = value {
+                shell.env(name, value);
+            }
+        }
+        Running::start(shell)
+    }
+
     /// Starts a server on any free port, and waits until it listens.
     pub(crate) fn serve(&self) -> Running {
         self.serve_with(&[])

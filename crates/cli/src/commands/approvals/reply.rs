@@ -207,7 +207,7 @@ async fn deliver(
     }
     let clock = ProcessClock::start();
     let request = asked.request.id.clone();
-    match wiring::open_store(settings, &clock) {
+    match wiring::open_store(settings, &wiring::owner(settings, &clock)) {
         Ok(store) => {
             let at = clock.now();
             let replied = store.reply(ReplyTo { request, reply, at }).await?;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use sortie_text::t;
 
 use super::Check;
+use crate::open_files::OpenFiles;
 use crate::serving::{self, Found};
 use crate::settings::Settings;
 
@@ -21,7 +22,21 @@ pub(super) fn checks(settings: &Settings) -> Vec<Check> {
             return vec![Check::fail("server", error.to_string(), todo)];
         }
     };
-    vec![server(settings, &found), port(settings, &found)]
+    vec![
+        server(settings, &found),
+        port(settings, &found),
+        open_files(settings, OpenFiles::of_process()),
+    ]
+}
+
+fn open_files(settings: &Settings, files: OpenFiles) -> Check {
+    let lang = settings.lang;
+    let found = t!(lang, "doctor-open-files-found", most = files.most);
+    if files.are_few() {
+        Check::warn("open_files", found, t!(lang, "doctor-open-files-todo"))
+    } else {
+        Check::ok("open_files", found)
+    }
 }
 
 fn server(settings: &Settings, found: &Found) -> Check {

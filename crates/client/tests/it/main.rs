@@ -1,0 +1,135 @@
+//! The client against the real server.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+mod support;
+
+use std::time::Duration;
+
+use sortie_client::{Client, ClientError, EventStream, Heard, Token};
+use sortie_core::{RunId, Status};
+use sortie_protocol::{ForkBody, LiveEvent, LiveKind, NewTask, Proof, Role};
+
+use support::{PROOF, World};
+
+/// How long something may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn task(message: &str) -> NewTask {
+    serde_json::from_value(serde_json::json!({ "message": message })).unwrap()
+}
+
+/// Listens until a task has ended.
+async fn until_completed(events: &mut EventStream, run: RunId) -> LiveEvent {
+    let ended = async {
+        loop {
+            if let Heard::Event(event) = events.next().await.unwrap().unwrap()
+                && event.task_id == run
+                && matches!(event.kind, LiveKind::Completed { .. })
+            {
+                return *event;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_is_wished_twice_is_made_once() {
+    let world = World::begin().await;
+    let client = world.client();
+    assert_eq!(client.me().await.unwrap().role, Role::Admin);
+    let first = client.create(&task("look"), "wish-1").await.unwrap();
+    let again = client.create(&task("look"), "wish-1").await.unwrap();
+    assert_eq!(first.task_id, again.task_id);
+    let other = client.create(&task("look"), "wish-2").await.unwrap();
+    assert_ne!(first.task_id, other.task_id);
+    let mismatch = client.create(&task("listen"), "wish-1").await.unwrap_err();
+    assert_eq!(mismatch.slug(), Some("idempotency-mismatch"));
+}
+
+#[tokio::test]
+async fn what_happens_is_heard_and_goes_on_where_it_broke_off() {
+    let world = World::begin().await;
+    let client = world.client();
+    let mut events = client.events(None).await.unwrap();
+    let first = client.create(&task("one"), "one").await.unwrap().task_id;
+    let ended = until_completed(&mut events, first).await;
+    assert!(matches!(ended.kind, LiveKind::Completed { result } if result == "done"));
+    let last_id = events.last_id().unwrap().to_owned();
+    drop(events);
+    // While nobody listens.
+    let second = client.create(&task("two"), "two").await.unwrap().task_id;
+    world.stage.end_of(second).await;
+    let mut events = client.events(Some(&last_id)).await.unwrap();
+    until_completed(&mut events, second).await;
+}
+
+#[tokio::test]
+async fn a_task_is_forked_retried_and_deleted() {
+    let world = World::begin().await;
+    let client = world.client();
+    let run = client.create(&task("one"), "one").await.unwrap().task_id;
+    world.stage.end_of(run).await;
+    let body = ForkBody {
+        at: 1,
+        model: None,
+        mode: None,
+    };
+    let forked = client.fork(run, &body, "fork").await.unwrap().task_id;
+    let again = client.fork(run, &body, "fork").await.unwrap().task_id;
+    assert_eq!(forked, again);
+    let retried = client.retry(run, "retry").await.unwrap().task_id;
+    for made in [forked, retried] {
+        assert_ne!(made, run);
+        assert_eq!(world.stage.end_of(made).await.status, Status::Completed);
+    }
+    assert_eq!(client.delete(run).await.unwrap().deleted, 1);
+    let gone = client.cancel(run, "no more").await.unwrap_err();
+    assert_eq!(gone.slug(), Some("not-found"));
+    assert!(!gone.may_pass());
+}
+
+#[tokio::test]
+async fn a_server_with_another_secret_is_not_asked() {
+    let world = World::begin().await;
+    let stranger = world
+        .client()
+        .moved_to(world.address, Proof::new([6; 32]))
+        .unwrap();
+    let refused = stranger.create(&task("x"), "x").await.unwrap_err();
+    assert!(
+        matches!(refused, ClientError::Stranger { address } if address == world.address),
+        "{refused:?}"
+    );
+    assert!(!refused.may_pass());
+    let refused = stranger.events(None).await.unwrap_err();
+    assert!(
+        matches!(refused, ClientError::Stranger { .. }),
+        "{refused:?}"
+    );
+    assert_eq!(world.stage.records().await.len(), 0);
+    let found = stranger.moved_to(world.address, PROOF).unwrap();
+    found.create(&task("x"), "x").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_wrong_token_is_refused_and_a_server_that_left_may_come_back() {
+    let mut world = World::begin().await;
+    let token = Token::new("sortie_aaaaaaaa_wrong");
+    let client = Client::new(world.address, &token, PROOF).unwrap();
+    let refused = client.me().await.unwrap_err();
+    assert_eq!(refused.slug(), Some("unauthorized"), "{refused:?}");
+    assert!(!refused.may_pass());
+    let client = world.client();
+    client.me().await.unwrap();
+    world.stop().await;
+    let gone = client.me().await.unwrap_err();
+    assert!(matches!(gone, ClientError::Unreachable { .. }), "{gone:?}");
+    assert!(gone.may_pass());
+    let bad = Client::new(world.address, &Token::new("a\nb"), PROOF);
+    assert!(matches!(bad, Err(ClientError::BadToken)), "{bad:?}");
+}
