@@ -8,7 +8,7 @@ import { go, href, place, type Place } from "./router";
 import { ApprovalsPage } from "./pages/approvals";
 import { TasksPage } from "./pages/tasks";
 import { TaskPage } from "./pages/task";
-import { pressed, stale, useKeys } from "./ui/hooks";
+import { pressed, stale, title, useKeys, useTitle } from "./ui/hooks";
 import { Icon, Logo, type IconName } from "./ui/icons";
 import { Lazy } from "./ui/lazy";
 import { Dialog, Doubts, Loading, Notes, say, told } from "./ui/parts";
@@ -71,9 +71,16 @@ function Current({ at }: { at: Place }) {
       return <Lazy key="chat" load={() => import("./pages/chat").then((loaded) => loaded.ChatPage)} props={{ session: at.session }} />;
     case "agents":
       return <Lazy key="agents" load={() => import("./pages/agents").then((loaded) => loaded.AgentsPage)} props={{ name: at.name }} />;
+    case "unknown":
+      return <Unknown />;
     case "stats":
       return <Lazy key="stats" load={() => import("./pages/stats").then((loaded) => loaded.StatsPage)} props={{}} />;
   }
+}
+
+function Unknown() {
+  useTitle(t("app.unknown"));
+  return <div class="page"><h1>{t("app.unknown")}</h1><p><a href={href({ page: "tasks" })}>{t("app.unknown.go")}</a></p></div>;
 }
 
 function Bar() {
@@ -170,6 +177,6 @@ function Help() {
 
 effect(() => {
   const waiting = world.requests.value.size;
-  document.title = `${waiting > 0 ? `(${waiting}) ` : ""}Sortie`;
+  document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title.value ? `${title.value} – ` : ""}Sortie`;
   document.documentElement.lang = lang.value;
 });

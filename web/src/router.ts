@@ -8,7 +8,8 @@ export type Place =
   | { page: "chat"; session: string | null }
   | { page: "agents"; name: string | null }
   | { page: "approvals" }
-  | { page: "stats" };
+  | { page: "stats" }
+  | { page: "unknown"; path: string };
 
 export function parse(pathname: string): Place {
   const parts = pathname.split("/").filter(Boolean).map(decode);
@@ -26,8 +27,11 @@ export function parse(pathname: string): Place {
       return { page: "approvals" };
     case "stats":
       return { page: "stats" };
-    default:
+    case undefined:
+    case "index.html":
       return { page: "tasks" };
+    default:
+      return { page: "unknown", path: pathname };
   }
 }
 
@@ -57,6 +61,8 @@ export function href(place: Place): string {
       return "/approvals";
     case "stats":
       return "/stats";
+    case "unknown":
+      return place.path;
   }
 }
 

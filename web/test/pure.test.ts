@@ -1,16 +1,19 @@
 import { describe, expect, it } from "vitest";
-import { address, path } from "../src/api/client";
+import { address, passes, path, Problem } from "../src/api/client";
 import type { Timeline, TranscriptItem } from "../src/api/types";
 import { amount, count, cut, duration, elapsed, money, relative, tokens } from "../src/format";
 import { en } from "../src/i18n/en";
 import { zh } from "../src/i18n/zh";
 import { choose, t, word } from "../src/i18n";
-import { split } from "../src/pages/chat";
-import { filled } from "../src/pages/stats";
+import { childrenAt, flow } from "../src/pages/chat";
+import { filled, named } from "../src/pages/stats";
 import { href, parse, type Place } from "../src/router";
 import { bars, pan, shares, ticks, tracks, whole, zoom } from "../src/timeline/layout";
+import { fromQuery, NO_FILTER, toQuery, type Filter } from "../src/live/flatten";
 import { diffKind, looksLikeDiff } from "../src/ui/code";
-import { entries, summary } from "../src/ui/transcript";
+import { afterFailure } from "../src/ui/hooks";
+import { told } from "../src/ui/parts";
+import { entries, outputOf, summary, wanted } from "../src/ui/transcript";
 import { intoView, visible } from "../src/ui/virtual";
 
 describe("words", () => {
@@ -30,6 +33,25 @@ describe("words", () => {
     choose("zh");
     expect(word("status", "running")).toBe("运行中");
     choose("en");
+  });
+});
+
+describe("trouble", () => {
+  it.each([[0, true], [429, true], [500, true], [503, true], [408, true], [404, false], [403, false], [409, false]])("of status %s may pass: %s", (status, may) => {
+    const problem = new Problem(status, "", "");
+    expect(passes(problem)).toBe(may);
+    const old = { key: "a", data: 1 };
+    expect(afterFailure(old, "a", problem)).toEqual(may ? old : { key: "a", problem });
+    expect(afterFailure(old, "b", problem)).toEqual({ key: "b", problem });
+  });
+  it("is told in words of the page", () => {
+    choose("zh");
+    expect(told(new Problem(0, "unreachable", "TypeError: Failed to fetch"))).toBe("服务器没有应答。");
+    expect(told(new Problem(429, "too-many-requests", "Wait."))).toBe("请求过多。 Wait.");
+    choose("en");
+    expect(told(new Problem(0, "", "TypeError: Failed to fetch"))).toBe("The server did not answer.");
+    expect(told(new Problem(409, "conflict", "It ended."))).toBe("It ended.");
+    expect(told(new Problem(418, "teapot", "No coffee."))).toBe("No coffee.");
   });
 });
 
@@ -61,7 +83,15 @@ describe("addresses", () => {
   it.each(places)("come back as what they were: %j", (place) => expect(parse(href(place))).toEqual(place));
   it("that are broken lead somewhere", () => {
     expect(parse("/tasks/%E0%A4%A")).toEqual({ page: "task", id: "%E0%A4%A", tab: "" });
-    expect(parse("/nowhere")).toEqual({ page: "tasks" });
+    expect(parse("/nowhere")).toEqual({ page: "unknown", path: "/nowhere" });
+    expect(parse("/")).toEqual({ page: "tasks" });
+  });
+  it("carry filters, and only those that are known", () => {
+    const filters: Filter[] = [NO_FILTER, { text: "a&b =", statuses: ["failed", "timeout"], agent: "explore", session: "web:a/b" }];
+    for (const filter of filters) expect(fromQuery(toQuery(filter))).toEqual(filter);
+    expect(toQuery(NO_FILTER)).toBe("");
+    expect(fromQuery("?status=failed,nonsense&x=1")).toEqual({ ...NO_FILTER, statuses: ["failed"] });
+    expect(fromQuery(`?q=${"x".repeat(5_000)}`).text).toHaveLength(200);
   });
   it("escape their parts", () => {
     expect(path`/api/sessions/${"web:a/../x"}/messages`).toBe("/api/sessions/web%3Aa%2F..%2Fx/messages");
@@ -135,13 +165,33 @@ describe("transcripts", () => {
     expect(entries([call("a"), said("report", "announcement"), said("so")])).toMatchObject([{ result: undefined, over: true }, {}, {}]);
     expect(entries([result("lost")])).toMatchObject([{ kind: "said" }]);
   });
-  it("tell the answer from words between work", () => {
-    expect(split([said("do", "user"), said("first"), call("a"), result("a"), said("end"), said("completed: end", "finished")])).toMatchObject({ mine: [{ text: "do" }], work: { length: 3 }, answer: { text: "end" } });
-    expect(split([said("thinking aloud"), call("a")]).answer).toBeUndefined();
+  it("tell a turn in its order, with each result at its call", () => {
+    const items = [said("do", "user"), said("first"), call("a"), said("report", "announcement"), said("and this", "steer"), call("b"), result("a"), result("b"), said("end"), said("completed: end", "finished")];
+    const parts = flow(items);
+    expect(parts.map((part) => (part.kind === "work" ? `work ${part.items.length}` : `${part.kind} ${part.item.text}`))).toEqual(["mine do", "said first", "work 2", "report report", "mine and this", "work 2", "said end"]);
+    expect(childrenAt(parts)).toBe(3);
+    expect(childrenAt(flow([said("do", "user"), call("a"), said("end")]))).toBe(2);
+    expect(childrenAt(flow([said("do", "user"), call("a")]))).toBe(2);
+    expect(flow([result("lost")])).toMatchObject([{ kind: "work", items: { length: 1 } }]);
+    expect(entries([call("a")], 9)).toMatchObject([{ over: true }]);
+  });
+  it("find the change in what a tool said or wants", () => {
+    const text = "edited one place\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n";
+    const of = (text: string, diff?: string): TranscriptItem => ({ ...result("a"), text, result: { call_id: "a", status: "ok", elapsed_ms: 1, ...(diff ? { diff } : {}) } });
+    expect(outputOf(of(text))).toEqual({ diff: "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n", rest: "edited one place" });
+    expect(outputOf(of("@@ -1 +1 @@\n-a"))).toEqual({ diff: "@@ -1 +1 @@\n-a", rest: "" });
+    expect(outputOf(of("- a list\n--- and more"))).toEqual({ diff: "", rest: "- a list\n--- and more" });
+    expect(outputOf(of("done\nD", "D"))).toEqual({ diff: "D", rest: "done" });
+    expect(wanted("edit_file", { path: "x", old_string: "a\nb", new_string: "c" })).toBe("--- x\n+++ x\n-a\n-b\n+c");
+    expect(wanted("edit_file", { path: "x", old_string: "a", new_string: "" })).toBe("--- x\n+++ x\n-a");
+    expect(wanted("write_file", { path: "x", content: "a\nb\n" })).toBe("--- x\n+++ x\n+a\n+b");
+    expect(wanted("exec", { content: "a" })).toBeNull();
+    expect(wanted("edit_file", { old_string: 3 })).toBeNull();
   });
   it("shorten arguments to a line", () => {
     expect(summary({ command: "ls\n-la", n: 3 })).toBe("ls ⏎ -la  3");
     expect(summary("x".repeat(9_000)).length).toBeLessThan(9_001);
+    expect(summary({ content: "long", path: "src/a.rs" })).toBe("src/a.rs  long");
     expect(summary(null)).toBe("");
   });
   it("know a diff", () => {
@@ -152,6 +202,9 @@ describe("transcripts", () => {
 });
 
 describe("lists and charts", () => {
+  it("call days by their name in UTC, wherever they are read", () => {
+    expect(named("2026-03-04T00:00:00Z", "day")).toBe("2026-03-04");
+  });
   it("draw what is seen and little more", () => {
     expect(visible(0, 340, 34, 10_000)).toEqual({ first: 0, last: 22 });
     expect(visible(170_000, 340, 34, 10_000)).toEqual({ first: 4_988, last: 5_022 });

@@ -18,6 +18,27 @@ export interface Line {
 
 export const NO_FILTER: Filter = { text: "", statuses: [], agent: "", session: "" };
 
+const STATUSES: ReadonlySet<string> = new Set(["pending", "running", "completed", "failed", "timeout", "cancelled"]);
+
+/** The filter as a part of an address, with its question mark; empty without a filter. */
+export function toQuery(filter: Filter): string {
+  const query = new URLSearchParams();
+  if (filter.text) query.set("q", filter.text);
+  if (filter.statuses.length > 0) query.set("status", filter.statuses.join(","));
+  if (filter.agent) query.set("agent", filter.agent);
+  if (filter.session) query.set("session", filter.session);
+  const text = query.toString();
+  return text && `?${text}`;
+}
+
+/** What an address filters by; words that nobody knows are left out. */
+export function fromQuery(search: string): Filter {
+  const query = new URLSearchParams(search);
+  const part = (name: string) => (query.get(name) ?? "").slice(0, 200);
+  const statuses = part("status").split(",").filter((status): status is Status => STATUSES.has(status));
+  return { ...NO_FILTER, text: part("q"), statuses, agent: part("agent"), session: part("session") };
+}
+
 export function isFiltered(filter: Filter): boolean {
   return filter.text !== "" || filter.statuses.length > 0 || filter.agent !== "" || filter.session !== "";
 }

@@ -30,6 +30,8 @@ export interface Event {
   request_id?: string;
 }
 
+/** Tasks whose words are followed at once. */
+const MAX_VOICES = 256;
 /** A spoken text is kept up to this; the transcript has the whole. */
 const MAX_SPOKEN = 200_000;
 /** After these a text that was being spoken is part of the transcript. */
@@ -58,8 +60,14 @@ export class World {
   }
 
   text(task: string): Signal<string> {
-    let text = this.spoken.get(task);
-    if (!text) this.spoken.set(task, (text = signal("")));
+    const text = this.spoken.get(task) ?? signal("");
+    // The one that was used last stands last; old ones that say nothing are let go.
+    this.spoken.delete(task);
+    this.spoken.set(task, text);
+    for (const [old, silent] of this.spoken) {
+      if (this.spoken.size <= MAX_VOICES) break;
+      if (silent.peek() === "") this.spoken.delete(old);
+    }
     return text;
   }
 

@@ -61,6 +61,7 @@ export class Tasks {
       const siblings = this.below.get(task.parent_id ?? "");
       const at = siblings?.indexOf(id) ?? -1;
       if (siblings && at >= 0) siblings.splice(at, 1);
+      if (siblings?.length === 0) this.below.delete(task.parent_id ?? "");
       gone = true;
     }
     if (!gone) return;

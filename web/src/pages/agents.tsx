@@ -6,7 +6,7 @@ import { agents } from "../live";
 import { clean, line } from "../markdown/clean";
 import { go, href } from "../router";
 import { Pre } from "../ui/code";
-import { useKeys, useLoad } from "../ui/hooks";
+import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { AgentName, Loading, Trouble } from "../ui/parts";
 
 export function AgentsPage({ name }: { name: string | null }) {
@@ -17,6 +17,7 @@ export function AgentsPage({ name }: { name: string | null }) {
     const next = list[Math.max(0, Math.min(list.length - 1, at + by))];
     if (next) go({ page: "agents", name: next.name }, true);
   };
+  useTitle(name ?? t("agents.title"));
   useKeys({ j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1), Escape: () => go({ page: "agents", name: null }) });
   if (loaded.problem) return <div class="page"><Trouble problem={loaded.problem} again={loaded.reload} /></div>;
   if (list.length === 0) return <Loading />;

@@ -2,7 +2,7 @@
 import { useEffect } from "preact/hooks";
 import { t } from "../i18n";
 import { refreshRequests, world } from "../live";
-import { useKeys } from "../ui/hooks";
+import { useKeys, useTitle } from "../ui/hooks";
 import { RequestCard } from "../ui/request";
 
 export function ApprovalsPage() {
@@ -13,6 +13,7 @@ export function ApprovalsPage() {
     const at = cards.findIndex((card) => card.contains(document.activeElement));
     cards[Math.max(0, Math.min(cards.length - 1, at + by))]?.querySelector<HTMLElement>("button.primary, input, button")?.focus();
   };
+  useTitle(t("approvals.title"));
   useKeys({ j: () => move(1), k: () => move(-1) });
   return (
     <div class="page">

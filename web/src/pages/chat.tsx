@@ -1,19 +1,19 @@
 // Talking to the main agent: what it says while it says it, whom it sent out, what it asks.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { address, get, path, post, remove } from "../api/client";
 import type { MessageAccepted, NewMessage, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
 import { moment, money, relative } from "../format";
-import { t, word } from "../i18n";
-import { connection, now, world } from "../live";
+import { lang, t, word } from "../i18n";
+import { connection, mayAct, now, world } from "../live";
 import { ENDED } from "../live/tasks";
 import { clean, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
-import { useDraft, useKeys, useLoad, type Loaded } from "../ui/hooks";
+import { useDraft, useKeys, useLoad, useTitle, type Loaded } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import { attempt, Elapsed, Loading, say, StatusText, Trouble, waits } from "../ui/parts";
 import { RequestCard } from "../ui/request";
-import { Transcript } from "../ui/transcript";
+import { Said, Transcript } from "../ui/transcript";
 import { AgentSelect, ModeSelect } from "./new-task";
 import { ChildCard } from "./task";
 
@@ -39,17 +39,19 @@ export function ChatPage({ session }: { session: string | null }) {
   const [ended, setEnded] = useState(false);
   useEffect(() => setListed(false), [session]);
   useEffect(() => {
-    if (session === null && sessions.data) go({ page: "chat", session: sessions.data[0]?.session_id ?? fresh() }, true);
+    if (session !== null || !sessions.data) return;
+    const to = sessions.data[0]?.session_id ?? (mayAct() ? fresh() : null);
+    if (to) go({ page: "chat", session: to }, true);
   }, [session, sessions.data]);
   const move = (by: number) => {
     const next = list[Math.max(0, Math.min(list.length - 1, list.findIndex((other) => other.session_id === session) + by))];
     if (next) go({ page: "chat", session: next.session_id });
   };
-  useKeys({ n: () => go({ page: "chat", session: fresh() }), j: () => move(1), k: () => move(-1), "/": () => document.querySelector<HTMLElement>(".compose textarea")?.focus(), i: () => document.querySelector<HTMLElement>(".compose textarea")?.focus() });
+  useKeys({ n: () => mayAct() && go({ page: "chat", session: fresh() }), j: () => move(1), k: () => move(-1), "/": () => document.querySelector<HTMLElement>(".compose textarea")?.focus(), i: () => document.querySelector<HTMLElement>(".compose textarea")?.focus() });
   return (
     <div class={`chat ${listed ? "listed" : ""}`}>
       <aside class="sessions" aria-label={t("chat.sessions")}>
-        <div class="row"><h2 class="grow">{t("chat.sessions")}</h2><button type="button" class="button small primary" onClick={() => (go({ page: "chat", session: fresh() }), setListed(false))}><Icon name="plus" size={13} />{t("chat.new")}</button></div>
+        <div class="row"><h2 class="grow">{t("chat.sessions")}</h2>{mayAct() && <button type="button" class="button small primary" onClick={() => (go({ page: "chat", session: fresh() }), setListed(false))}><Icon name="plus" size={13} />{t("chat.new")}</button>}</div>
         <ul>
           {list.map((other) => (
             <li key={other.session_id}>
@@ -64,7 +66,7 @@ export function ChatPage({ session }: { session: string | null }) {
         </ul>
         {sessions.problem && <Trouble problem={sessions.problem} again={sessions.reload} />}
       </aside>
-      {session ? <Talk key={session} id={session} onList={() => setListed(true)} /> : <Loading />}
+      {session ? <Talk key={session} id={session} onList={() => setListed(true)} /> : sessions.data && !mayAct() ? <p class="none">{t("chat.readOnly")}</p> : <Loading />}
     </div>
   );
 }
@@ -95,6 +97,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
     // What the server tells by itself now need not be shown a second time.
     setSent((old) => old.filter((one) => !turns.some((turn) => turn.task.task_id === one.task && (!one.steered || turn.items.some((item) => item.text.includes(one.text))))));
   }, [detail.data]);
+  useTitle(detail.data ? detail.data.title : t("chat.title"));
   const more = async () => {
     const before = turns[0]?.task.task_id;
     const page = await attempt(get<SessionDetail>(address(path`/api/sessions/${id}`, { before })));
@@ -102,12 +105,13 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   };
   return (
     <section class="talk" aria-label={t("chat.title")}>
+      <p class="visually-hidden" role="status">{current ? word("status", current.status) : ""}</p>
       <Scroller watch={[turns.length, detail.data, sent.length]} text={current && running ? current.task_id : null}>
         <div class="row narrow"><button type="button" class="button small" onClick={onList}><Icon name="list" />{t("chat.list")}</button></div>
         <h1 class="visually-hidden">{detail.data ? line(detail.data.title) : t("chat.new")}</h1>
         {detail.problem && <Trouble problem={detail.problem} again={detail.reload} />}
         {detail.data === undefined && !detail.problem && <Loading />}
-        {detail.data === null && sent.length === 0 && <p class="none">{t("chat.empty")}</p>}
+        {detail.data === null && sent.length === 0 && <p class="none">{t(mayAct() ? "chat.empty" : "chat.readOnly")}</p>}
         {detail.data && detail.data.turns > turns.length && <button type="button" class="button small" onClick={() => void more()}>{t("chat.older")}</button>}
         {turns.map((turn) => <TurnView key={turn.task.task_id} turn={turn} />)}
         {sent.map((one) => <div class="mine" key={one.task + one.text}>{clean(one.text)}</div>)}
@@ -139,36 +143,74 @@ function Scroller({ watch, text, children }: { watch: unknown[]; text: string | 
     const element = event.currentTarget as HTMLElement;
     stick.current = element.scrollHeight - element.scrollTop - element.clientHeight < 60;
   };
-  return <div class="said" ref={area} onScroll={scrolled} tabIndex={0} role="log" aria-label={t("chat.title")}><div>{children}</div></div>;
+  return <div class="said" ref={area} onScroll={scrolled} tabIndex={0} role="region" aria-label={t("chat.title")}><div>{children}</div></div>;
 }
 
 const MINE: ReadonlySet<string> = new Set(["user", "steer"]);
 
-/** The instruction, the work (folded), whom it sent out, and the answer. */
-export function split(items: readonly TranscriptItem[]): { mine: TranscriptItem[]; work: TranscriptItem[]; answer: TranscriptItem | undefined } {
-  const mine = items.filter((item) => MINE.has(item.kind));
-  const rest = items.filter((item) => !MINE.has(item.kind) && item.kind !== "finished");
-  const last = rest.findLastIndex((item) => item.kind === "assistant" && item.text.trim() !== "");
-  // Words before more work are part of the work; words after all of it are the answer.
-  const final = last >= 0 && rest.slice(last + 1).every((item) => !item.call && !item.result) ? last : -1;
-  return { mine, work: rest.filter((_, at) => at !== final), answer: final >= 0 ? rest[final] : undefined };
+/** A part of a turn: words of a person, of the agent, the report of a child, or work, which is folded. */
+export type Part = { kind: "mine" | "said" | "report"; item: TranscriptItem } | { kind: "work"; items: TranscriptItem[] };
+
+/** A turn in the order in which it happened. A result goes to its call, wherever that stands. */
+export function flow(items: readonly TranscriptItem[]): Part[] {
+  const parts: Part[] = [];
+  const called = new Map<string, TranscriptItem[]>();
+  for (const item of items) {
+    if (item.kind === "finished") continue;
+    if (MINE.has(item.kind)) parts.push({ kind: "mine", item });
+    else if (item.kind === "assistant" && !item.call) {
+      if (item.text.trim()) parts.push({ kind: "said", item });
+    } else if (item.kind === "announcement") parts.push({ kind: "report", item });
+    else {
+      const home = item.result && called.get(item.result.call_id);
+      if (home) {
+        home.push(item);
+        continue;
+      }
+      const last = parts.at(-1);
+      const group = last?.kind === "work" ? last.items : [];
+      if (last?.kind !== "work") parts.push({ kind: "work", items: group });
+      group.push(item);
+      if (item.call) called.set(item.call.id, group);
+    }
+  }
+  return parts;
+}
+
+/** Whom it sent out stands before what came of them: before their first report, else before the last words. */
+export function childrenAt(parts: readonly Part[]): number {
+  const report = parts.findIndex((part) => part.kind === "report");
+  if (report >= 0) return report;
+  const last = parts.at(-1);
+  return last?.kind === "said" ? parts.length - 1 : parts.length;
 }
 
 function TurnView({ turn }: { turn: Turn }) {
   const task: Task = world.tasks.get(turn.task.task_id)?.value ?? turn.task;
-  const { mine, work, answer } = split(turn.items);
+  const parts = useMemo(() => flow(turn.items), [turn.items]);
   const spoken = world.text(task.task_id).value;
   const running = !ENDED.has(task.status);
-  const told = mine.length > 0 ? mine : [{ seq: 0, at: task.created_at, kind: "user", text: turn.task.message }];
   const waiting = waits(task);
+  const until = turn.items.reduce((last, item) => (item.kind === "assistant" || item.kind === "finished" ? Math.max(last, item.seq) : last), 0);
+  const place = childrenAt(parts);
+  const draw = (part: Part, at: number) => {
+    switch (part.kind) {
+      case "mine":
+        return <div class="mine" key={part.item.seq}>{clean(part.item.text)}</div>;
+      case "said":
+        return <Markdown key={part.item.seq} text={part.item.text} />;
+      case "report":
+        return <Said key={part.item.seq} item={part.item} />;
+      case "work":
+        return <details class="steps" key={`work-${at}`}><summary>{t("chat.work", { count: part.items.length })}</summary><Transcript task={task.task_id} items={part.items} until={until} /></details>;
+    }
+  };
   return (
     <article class="turn">
-      {told.map((item) => <div class="mine" key={item.seq}>{clean(item.text)}</div>)}
-      {work.length > 0 && (
-        <details class="steps"><summary>{t("chat.work", { count: work.length })}</summary><Transcript task={task.task_id} items={work} /></details>
-      )}
+      {!parts.some((part) => part.kind === "mine") && <div class="mine">{clean(turn.task.message)}</div>}
+      {parts.slice(0, place).map(draw)}
       {turn.children.length > 0 && <div><h2 class="quiet small">{t("chat.children")}</h2><ul class="kids">{turn.children.slice(0, 200).map((child) => <li key={child.task_id}><ChildCard id={child.task_id} base={task.depth} /></li>)}</ul></div>}
-      {answer && <Markdown text={answer.text} />}
+      {parts.slice(place).map((part, at) => draw(part, at + place))}
       {spoken && running && <div class="speaking"><Markdown text={spoken} /></div>}
       <p class="row wrap small quiet"><StatusText task={task} />{waiting && <span>{waiting}</span>}<Elapsed task={task} /><span>{money(task.total_usage.cost_usd)}</span><a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a></p>
       {task.error && <p class="trouble">{clean(task.error)}</p>}
@@ -194,7 +236,7 @@ function Requests({ session, roots }: { session: string; roots: string[] }) {
 function Compose({ id, running, first, onSent }: { id: string; running: string | null; first: boolean; onSent: (sent: Sent) => void }) {
   const [text, setText] = useDraft(`chat.${id}`);
   const [busy, setBusy] = useState(false);
-  if (world.me.value?.role === "viewer") return null;
+  if (!mayAct()) return null;
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     const words = text.trim();
@@ -202,7 +244,7 @@ function Compose({ id, running, first, onSent }: { id: string; running: string |
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
     setBusy(true);
-    const done = await attempt(post<MessageAccepted>(path`/api/sessions/${id}/messages`, { text: words, agent: value("agent"), mode: value("mode") as NewMessage["mode"], workspace: value("workspace") } satisfies NewMessage));
+    const done = await attempt(post<MessageAccepted>(path`/api/sessions/${id}/messages`, { text: words, agent: value("agent"), mode: value("mode") as NewMessage["mode"], workspace: value("workspace"), lang: lang.value } satisfies NewMessage));
     setBusy(false);
     if (!done) return;
     setText("");

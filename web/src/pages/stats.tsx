@@ -7,7 +7,7 @@ import { t, word } from "../i18n";
 import { now } from "../live";
 import { line } from "../markdown/clean";
 import { href } from "../router";
-import { useLoad } from "../ui/hooks";
+import { useLoad, useTitle } from "../ui/hooks";
 import { Gauge, Loading, Trouble } from "../ui/parts";
 import { StatusIcon } from "../ui/icons";
 
@@ -18,6 +18,7 @@ const MOVES: ReadonlySet<string> = new Set(["queued", "started", "held", "paused
 
 export function StatsPage() {
   const [bucket, setBucket] = useState<Bucket>("hour");
+  useTitle(t("stats.title"));
   const follow = (event: { type: string }) => MOVES.has(event.type);
   const stats = useLoad("stats", (signal) => get<Stats>("/api/tasks/stats", signal), follow);
   const state = useLoad("state", (signal) => get<ServerState>("/api/state", signal), follow);
@@ -93,20 +94,25 @@ export function filled(points: readonly UsagePoint[], bucket: Bucket, until: num
   });
 }
 
+/** Days are cut at midnight of UTC, and are called by their name there; hours are those of the clock here. */
+export function named(at: string, bucket: Bucket): string {
+  return bucket === "day" ? at.slice(0, 10) : moment(at);
+}
+
 function Series({ points, bucket }: { points: UsagePoint[]; bucket: Bucket }) {
   const list = filled(points, bucket, Date.now());
   return (
     <div class="columns">
-      <Bars title={t("stats.started")} points={list} value={(point) => point.tasks} second={(point) => point.failed} text={count} />
-      <Bars title={t("stats.tokens")} points={list} value={(point) => point.input_tokens + point.output_tokens} text={count} />
-      <Bars title={t("stats.cost")} points={list} value={(point) => point.cost_usd} text={money} />
+      <Bars bucket={bucket} title={t("stats.started")} points={list} value={(point) => point.tasks} second={(point) => point.failed} text={count} />
+      <Bars bucket={bucket} title={t("stats.tokens")} points={list} value={(point) => point.input_tokens + point.output_tokens} text={count} />
+      <Bars bucket={bucket} title={t("stats.cost")} points={list} value={(point) => point.cost_usd} text={money} />
     </div>
   );
 }
 
-interface BarsProps { title: string; points: UsagePoint[]; value: (point: UsagePoint) => number; second?: (point: UsagePoint) => number; text: (value: number) => string }
+interface BarsProps { bucket: Bucket; title: string; points: UsagePoint[]; value: (point: UsagePoint) => number; second?: (point: UsagePoint) => number; text: (value: number) => string }
 
-function Bars({ title, points, value, second, text }: BarsProps) {
+function Bars({ bucket, title, points, value, second, text }: BarsProps) {
   const most = Math.max(...points.map(value));
   const sum = points.reduce((sum, point) => sum + value(point), 0);
   const width = 300 / points.length;
@@ -118,13 +124,13 @@ function Bars({ title, points, value, second, text }: BarsProps) {
         <line x1="0" x2="300" y1="95.500" y2="95.500" />
         {points.map((point, at) => value(point) > 0 && (
           <g key={point.at}>
-            <title>{`${moment(point.at)}: ${text(value(point))}`}</title>
+            <title>{`${named(point.at, bucket)}: ${text(value(point))}`}</title>
             <rect x={at * width + 0.5} width={width - 1} y={95 - height(value(point))} height={height(value(point))} />
             {second && second(point) > 0 && <rect class="second" x={at * width + 0.5} width={width - 1} y={95 - height(second(point))} height={height(second(point))} />}
           </g>
         ))}
       </svg>
-      <div class="row small quiet"><span class="grow">{moment(points[0]!.at)}</span><span>{most > 0 ? t("stats.most", { amount: text(most) }) : t("stats.empty")}</span></div>
+      <div class="row small quiet"><span class="grow">{named(points[0]!.at, bucket)}{bucket === "day" && ` (${t("stats.utc")})`}</span><span>{most > 0 ? t("stats.most", { amount: text(most) }) : t("stats.empty")}</span></div>
     </figure>
   );
 }

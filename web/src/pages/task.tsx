@@ -13,7 +13,7 @@ import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
 import { Actions } from "../ui/actions";
 import { Diff, Json } from "../ui/code";
-import { useDraft, useEnd, useKeys, useLoad } from "../ui/hooks";
+import { useDraft, useEnd, useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import { AgentName, attempt, Elapsed, Gauge, Loading, Progress, StatusText, sure, Trouble, waits } from "../ui/parts";
 import { RequestCard } from "../ui/request";
@@ -57,6 +57,7 @@ function View({ task, tab }: { task: TaskDetail; tab: string }) {
   const requests = [...world.requests.value.values()].filter((request) => request.task_id === task.task_id && isOpen(request));
   const open = (to: Tab) => go({ page: "task", id: task.task_id, tab: to }, true);
   const step = (by: number) => open(tabs[(tabs.indexOf(shown) + by + tabs.length) % tabs.length]!);
+  useTitle(task.label);
   useKeys({ "]": () => step(1), "[": () => step(-1) });
   return (
     <div class="page">

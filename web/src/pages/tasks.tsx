@@ -8,11 +8,11 @@ import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
 import { agents, loadTasks, mayAct, world } from "../live";
 import { backOff } from "../live/connection";
-import { flatten, isFiltered, MAX_INDENT, NO_FILTER, type Filter, type Line } from "../live/flatten";
+import { flatten, fromQuery, isFiltered, MAX_INDENT, NO_FILTER, toQuery, type Filter, type Line } from "../live/flatten";
 import { line } from "../markdown/clean";
-import { go, href } from "../router";
+import { go, href, place } from "../router";
 import { act, Actions, possible, type Action } from "../ui/actions";
-import { useKeys, useLoad } from "../ui/hooks";
+import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon, StatusIcon } from "../ui/icons";
 import { AgentName, Elapsed, Progress, StatusText, Trouble, waits } from "../ui/parts";
 import { intoView, visible } from "../ui/virtual";
@@ -115,7 +115,19 @@ export function TasksPage() {
   const [creating, setCreating] = useState(false);
   const list = useRef<HTMLDivElement>(null);
   const search = useRef<HTMLInputElement>(null);
+  useTitle(t("tasks.title"));
+  useState(() => location.search && (filter.value = fromQuery(location.search)));
   const set = filter.value;
+  useEffect(() => {
+    // A link to what is seen; going back is for pages, not for each letter of a search.
+    const address = href({ page: "tasks" }) + toQuery(set);
+    if (address !== location.pathname + location.search) history.replaceState(null, "", address);
+  }, [set]);
+  useEffect(() => {
+    const back = () => place.peek().page === "tasks" && (filter.value = fromQuery(location.search));
+    addEventListener("popstate", back);
+    return () => removeEventListener("popstate", back);
+  }, []);
   const healed = world.heal.value;
   useEffect(() => {
     const timer = setTimeout(() => void load(true), set.text ? 200 : 0);

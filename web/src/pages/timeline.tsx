@@ -7,12 +7,13 @@ import { t, word } from "../i18n";
 import { world } from "../live";
 import { line } from "../markdown/clean";
 import { go } from "../router";
-import { useLoad } from "../ui/hooks";
+import { useLoad, useTitle } from "../ui/hooks";
 import { Loading, Trouble } from "../ui/parts";
 import { TimelineView } from "../timeline/view";
 
 export function TimelinePage({ id }: { id: string | null }) {
   const roots = useLoad("roots", (signal) => getPage<Task>("/api/tasks?roots=true&summary=true&limit=100", signal), (event) => event.parent_id === null && event.type === "queued");
+  useTitle(t("timeline.title"));
   const list = roots.data?.items;
   useEffect(() => {
     if (list) world.tasks.put(list);

@@ -2,9 +2,11 @@
 import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { passes, Problem } from "../api/client";
+import { cut } from "../format";
 import { world } from "../live";
 import { backOff } from "../live/connection";
 import type { Event } from "../live/messages";
+import { line } from "../markdown/clean";
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -112,6 +114,16 @@ export function useEnd(inner: { current: HTMLElement | null }, on: boolean): voi
     area.addEventListener("scroll", scrolled, { passive: true });
     return () => (observer.disconnect(), area.removeEventListener("scroll", scrolled));
   }, [on]);
+}
+
+/** What the window is called, besides how many wait for a person. */
+export const title = signal("");
+const MAX_TITLE = 80;
+
+export function useTitle(text: string): void {
+  useEffect(() => {
+    title.value = cut(line(text), MAX_TITLE);
+  }, [text]);
 }
 
 /** A text that survives a reload, until it is sent. */

@@ -30,12 +30,14 @@ export function RequestCard({ request, linked = false }: { request: Request; lin
 
 interface Noted { noted?: boolean }
 
-function useReply(request: Request): [boolean, (url: string, body: object) => void] {
+function useReply(request: Request, done: () => void): [boolean, (url: string, body: object) => void] {
   const [busy, setBusy] = useState(false);
   const reply = async (url: string, body: object) => {
     setBusy(true);
-    await attempt(post<Noted | null>(url, body), (done) => t(done && done.noted === false ? "ask.earlier" : "ask.noted"));
+    const noted = await attempt(post<Noted | null>(url, body), (done) => t(done && done.noted === false ? "ask.earlier" : "ask.noted"));
     setBusy(false);
+    // A draft is kept until its words arrived, and no longer.
+    if (noted !== undefined) done();
     refreshRequests();
   };
   return [busy || request.reply !== null, (url, body) => void reply(url, body)];
@@ -44,7 +46,7 @@ function useReply(request: Request): [boolean, (url: string, body: object) => vo
 function ApprovalForm({ request, approval }: { request: Request; approval: Approval }) {
   const [words, setWords] = useDraft(`words.${request.id}`);
   const [lasting, setLasting] = useState("");
-  const [busy, reply] = useReply(request);
+  const [busy, reply] = useReply(request, () => setWords(""));
   const decide = (decision: "approve" | "deny") =>
     reply(path`/api/approvals/${request.id}`, { decision, ...(decision === "approve" ? (lasting ? { lasting } : {}) : words.trim() ? { words: words.trim() } : {}) });
   return (
@@ -75,8 +77,8 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
 
 function QuestionForm({ request, question }: { request: Request; question: Question }) {
   const [text, setText] = useDraft(`answer.${request.id}`);
-  const [busy, reply] = useReply(request);
-  const send = (answer: string) => answer.trim() && (reply(path`/api/questions/${request.id}`, { text: answer.trim() }), setText(""));
+  const [busy, reply] = useReply(request, () => setText(""));
+  const send = (answer: string) => answer.trim() && reply(path`/api/questions/${request.id}`, { text: answer.trim() });
   return (
     <>
       <Markdown text={question.text} />

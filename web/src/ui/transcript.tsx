@@ -19,13 +19,13 @@ const AFTER: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "f
 
 /**
  * Joins results to their calls, wherever they stand. A call that waited for a child has none: the child's
- * report answers it.
+ * report answers it. `until` is where the whole transcript is, if these are a part of it.
  */
-export function entries(items: readonly TranscriptItem[]): Entry[] {
+export function entries(items: readonly TranscriptItem[], until = 0): Entry[] {
   const results = new Map<string, TranscriptItem>();
   for (const item of items) if (item.result) results.set(item.result.call_id, item);
   const called = new Set(items.flatMap((item) => (item.call ? [item.call.id] : [])));
-  const last = Math.max(0, ...items.filter((item) => AFTER.has(item.kind)).map((item) => item.seq));
+  const last = items.reduce((last, item) => (AFTER.has(item.kind) ? Math.max(last, item.seq) : last), until);
   const list: Entry[] = [];
   for (const item of items) {
     if (item.call) list.push({ kind: "call", call: item, result: results.get(item.call.id), over: last > item.seq });
@@ -37,9 +37,9 @@ export function entries(items: readonly TranscriptItem[]): Entry[] {
 /** Drawn at once, from the end; earlier ones on demand. */
 const SHOWN = 120;
 
-export function Transcript({ task, items, unfolded = false }: { task: string; items: readonly TranscriptItem[]; unfolded?: boolean }) {
+export function Transcript({ task, items, unfolded = false, until = 0 }: { task: string; items: readonly TranscriptItem[]; unfolded?: boolean; until?: number }) {
   const [limit, setLimit] = useState(SHOWN);
-  const all = useMemo(() => entries(items), [items]);
+  const all = useMemo(() => entries(items, until), [items, until]);
   const hidden = Math.max(0, all.length - limit);
   return (
     <div class="items">
@@ -61,7 +61,7 @@ function ending(text: string): string {
   return text.startsWith("completed:") ? "completed" : text.slice(0, 4_000);
 }
 
-function Said({ item }: { item: TranscriptItem }) {
+export function Said({ item }: { item: TranscriptItem }) {
   return (
     <section class={`item ${/^[a-z_]+$/.test(item.kind) ? item.kind : ""}`}>
       <Who item={item} />
@@ -70,17 +70,41 @@ function Said({ item }: { item: TranscriptItem }) {
   );
 }
 
+const TELLING: readonly string[] = ["path", "file_path", "command", "pattern", "query", "url", "description"];
+
 /** The first words of the arguments, for the folded line. */
 export function summary(value: unknown): string {
   if (typeof value !== "object" || value === null) return line(String(value ?? ""));
-  const parts = Object.values(value).map((part) => (typeof part === "string" ? part : JSON.stringify(part)));
+  const fields = Object.entries(value);
+  // What a person looks for comes first, in whatever order a model wrote it.
+  const place = ([key]: [string, unknown]) => (TELLING.includes(key) ? TELLING.indexOf(key) : TELLING.length);
+  const parts = fields.sort((a, b) => place(a) - place(b)).map(([, part]) => (typeof part === "string" ? part.slice(0, 400) : JSON.stringify(part)));
   return line(parts.join("  ").slice(0, 400));
 }
 
-/** What a tool said besides the diff that is drawn already. */
-function rest(item: TranscriptItem): string {
+/** What a tool said, and the change in it: one that the server names, or the first that looks like one. */
+export function outputOf(item: TranscriptItem): { diff: string; rest: string } {
   const diff = item.result?.diff;
-  return diff && item.text.endsWith(diff) ? item.text.slice(0, -diff.length).trim() : item.text;
+  if (diff) return { diff, rest: item.text.endsWith(diff) ? item.text.slice(0, -diff.length).trim() : item.text };
+  const hunk = /^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@/m.exec(item.text);
+  if (!hunk) return { diff: "", rest: item.text };
+  const lines = item.text.slice(0, hunk.index).split("\n");
+  // The names of the files stand above the first place; the last of these lines is empty.
+  let from = lines.length - 1;
+  while (from > 0 && /^(?:--- |\+\+\+ |diff |index )/.test(lines[from - 1]!)) from--;
+  const begin = lines.slice(0, from).reduce((sum, line) => sum + line.length + 1, 0);
+  return { diff: item.text.slice(begin), rest: item.text.slice(0, begin).trim() };
+}
+
+/** What a call that changes a file wants, as a change; null for other calls. */
+export function wanted(name: string, values: unknown): string | null {
+  if (typeof values !== "object" || values === null) return null;
+  const { path, old_string: before, new_string: after, content } = values as Record<string, unknown>;
+  const lines = (sign: string, text: unknown) => (typeof text === "string" && text !== "" ? text.replace(/\n$/, "").split("\n").map((line) => sign + line) : []);
+  const head = typeof path === "string" ? [`--- ${path.split("\n")[0]}`, `+++ ${path.split("\n")[0]}`] : [];
+  if (name === "edit_file" && typeof before === "string" && typeof after === "string") return [...head, ...lines("-", before), ...lines("+", after)].join("\n");
+  if (name === "write_file" && typeof content === "string") return [...head, ...lines("+", content)].join("\n");
+  return null;
 }
 
 const GOOD: ReadonlySet<string> = new Set(["ok"]);
@@ -90,6 +114,8 @@ function Call({ task, call, result, over, open }: { task: string; call: Transcri
   const outcome = result?.result;
   const good = outcome && GOOD.has(outcome.status);
   const seen = shown ?? open;
+  const said = seen && result ? outputOf(result) : null;
+  const change = seen ? said?.diff || wanted(call.call!.name, call.call!.arguments) : null;
   return (
     <section class="item call">
       <Who item={call} />
@@ -106,10 +132,10 @@ function Call({ task, call, result, over, open }: { task: string; call: Transcri
         {seen && (
           <div>
             <h3>{t("item.arguments")}</h3>
-            <Json value={call.call!.arguments} open={2} />
+            <Json value={call.call!.arguments} open={change ? 0 : 2} />
             {outcome?.ruling && <RulingLine ruling={outcome.ruling} />}
-            {outcome?.diff && <Diff text={outcome.diff} />}
-            {result && rest(result) && <><h3>{t("item.output")}</h3><Pre text={rest(result)} /></>}
+            {change && <><h3>{t("item.change")}</h3><Diff text={change} /></>}
+            {said?.rest && <><h3>{t("item.output")}</h3><Pre text={said.rest} /></>}
             {outcome?.full && <Whole task={task} blob={outcome.full} />}
             {outcome?.child && <a class="button small" href={href({ page: "task", id: outcome.child, tab: "" })}>{t("item.child")}</a>}
           </div>
