@@ -235,7 +235,7 @@ describe("volume", () => {
     await until("fits", async () => (await at.page.locator(".gantt .axis").textContent()) === before);
     await at.shot("timeline-200");
     await at.page.getByText("As a table").click();
-    assert.equal(await at.page.locator("tbody tr").count(), 200);
+    await until("all rows", async () => (await at.page.locator("tbody tr").count()) === 200);
     assert.deepEqual(await at.done(), []);
     await server.close();
   });
@@ -294,6 +294,123 @@ describe("live", () => {
     server.send({ type: "deleted", ...of });
     await at.go("/tasks");
     await settled(page);
+    assert.deepEqual(await at.done(), []);
+  });
+});
+
+describe("trouble", () => {
+  it("keeps what was shown, says that it may be old, and tries again", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url, { expected: ["503", "429"] });
+    const task = server.tasks.findLast((one) => one.status === "running" && one.parent_id);
+    const of = { task_id: task.task_id, session_id: task.session_id, root_id: task.root_id, parent_id: task.parent_id, task_seq: 11, at: new Date().toISOString() };
+    await at.go(`/tasks/${task.task_id}/transcript`);
+    await settled(at.page);
+    let refusals = 0;
+    server.trouble = (method) => (method === "GET" ? (refusals++, { status: refusals % 2 ? 503 : 429, slug: "unavailable", detail: "Try later." }) : null);
+    server.send({ type: "said", ...of, text: "x" });
+    await at.page.locator(".old").waitFor();
+    assert.equal(await at.page.locator("main h1").textContent(), task.label);
+    assert.ok((await at.page.locator(".item").count()) > 3);
+    assert.equal(await at.page.locator("main .trouble").count(), 0);
+    server.trouble = null;
+    await at.page.locator(".old").waitFor({ state: "detached" });
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("tells what a form did wrong in the form", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url, { expected: ["403"] });
+    await at.go("/tasks");
+    await settled(at.page);
+    await at.page.keyboard.press("n");
+    await at.page.locator("dialog textarea").fill("do a thing");
+    server.trouble = (method) => (method === "POST" ? { status: 403, slug: "forbidden", detail: "This folder is not allowed." } : null);
+    await at.page.getByRole("button", { name: "Start" }).click();
+    await at.page.locator("dialog [role=alert]", { hasText: "This folder is not allowed." }).waitFor();
+    assert.equal(await at.page.locator("dialog textarea").inputValue(), "do a thing");
+    server.trouble = null;
+    await at.page.getByRole("button", { name: "Start" }).click();
+    const sent = await until("created", () => server.posted.find((one) => one.path === "/api/tasks"));
+    assert.equal(sent.body.lang, "en");
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("tells what became of changes, and when there is nothing left", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url, { expected: ["409"] });
+    const [first, second] = server.tasks.filter((task) => task.status === "completed" && task.parent_id);
+    await at.go(`/tasks/${first.task_id}/diff`);
+    await settled(at.page);
+    await at.page.getByRole("button", { name: "Apply" }).click();
+    await at.page.getByText("The changes were applied.").waitFor();
+    assert.equal(await at.page.getByRole("button", { name: /Apply|Discard/ }).count(), 0);
+    server.trouble = (_, url) => (url.pathname.endsWith("/diff") ? { status: 409, slug: "conflict", detail: "It has no worktree any more." } : null);
+    await at.go(`/tasks/${second.task_id}/diff`);
+    await at.page.getByText("Nothing is left to apply or discard.").waitFor();
+    assert.equal(await at.page.getByRole("button", { name: /Apply|Discard/ }).count(), 0);
+    assert.deepEqual(await at.done(), []);
+  });
+});
+
+describe("roles and addresses", () => {
+  it("lets a viewer look and nothing else", async () => {
+    const server = await serve({ dist, role: "viewer" });
+    const at = await open(browser, server.url);
+    const acts = /^(New task|New chat|Cancel|Delete|Pause|Resume|Retry|Apply|Discard|Approve|Refuse|Send|Stop|Start)$/;
+    for (const [name, path] of Object.entries(places(server))) {
+      if (name === "new-chat") continue;
+      await at.go(path);
+      await settled(at.page);
+      await at.page.keyboard.press("n");
+      if (name === "tasks") await at.page.keyboard.press("j");
+      assert.deepEqual(await at.page.getByRole("button").filter({ hasText: acts }).allTextContents(), [], name);
+      assert.equal(await at.page.locator("dialog, main textarea").count(), 0, name);
+    }
+    assert.deepEqual(server.posted, []);
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("has filters and titles in its addresses, and says when there is no such page", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url);
+    const { page } = at;
+    await at.go("/tasks?status=failed&q=e");
+    await settled(page);
+    assert.equal(await page.getByRole("button", { name: /^Failed/, pressed: true }).count(), 1);
+    assert.equal(await page.locator("input[type=search]").inputValue(), "e");
+    await page.getByRole("button", { name: /^Timed out/ }).click();
+    await until("in the address", () => new URL(page.url()).searchParams.get("status") === "failed,timeout");
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await until("out of the address", () => new URL(page.url()).search === "");
+    await until("titled", async () => (await page.title()).endsWith("Tasks – Sortie"));
+    await at.go(`/tasks/${server.tasks[0].task_id}`);
+    await until("titled by its label", async () => (await page.title()).includes(server.tasks[0].label));
+    await at.go("/nowhere");
+    await page.getByRole("heading", { name: "There is no such page." }).waitFor();
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("keeps the end of a running transcript in sight, unless the reader went up", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url, { viewport: { width: 1000, height: 500 } });
+    const { page } = at;
+    const task = server.tasks.findLast((one) => one.status === "running" && one.parent_id);
+    const of = { task_id: task.task_id, session_id: task.session_id, root_id: task.root_id };
+    const left = () => page.evaluate(() => { const main = document.querySelector("main"); return main.scrollHeight - main.scrollTop - main.clientHeight; });
+    const speak = (word) => { for (let n = 0; n < 20; n++) server.send({ type: "text", ...of, text: `${word} ${n}\n\n` }); };
+    await at.go(`/tasks/${task.task_id}/transcript`);
+    await settled(page);
+    await page.evaluate(() => { const main = document.querySelector("main"); main.scrollTop = main.scrollHeight; });
+    await until("at the end", async () => (await left()) < 5);
+    speak("first");
+    await page.locator(".speaking", { hasText: "first 19" }).waitFor();
+    await until("still at the end", async () => (await left()) < 5);
+    await page.evaluate(() => { document.querySelector("main").scrollTop = 0; });
+    await until("at the top", async () => (await left()) > 100);
+    speak("second");
+    await page.locator(".speaking", { hasText: "second 19" }).waitFor();
+    assert.equal(await page.evaluate(() => document.querySelector("main").scrollTop), 0);
     assert.deepEqual(await at.done(), []);
   });
 });

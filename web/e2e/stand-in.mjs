@@ -128,8 +128,11 @@ function list(tasks, query) {
   return { page: found.slice(0, limit), next: found.length > limit ? found[limit - 1].task_id : null };
 }
 
-/** Starts it on a free port: `{ url, tasks, send, close }`. */
-export async function standIn({ dist, count = 60, port = 0, words = null, perRow = null, epoch = "e1" }) {
+/**
+ * Starts it on a free port: `{ url, tasks, send, close }`. `trouble` may be set to a function that answers a
+ * request in its stead: `{ status, slug, detail }`, or nothing.
+ */
+export async function standIn({ dist, count = 60, port = 0, words = null, perRow = null, epoch = "e1", role = "admin" }) {
   const tasks = world(count, words);
   const asked = requests(tasks, words);
   const posted = [];
@@ -137,7 +140,7 @@ export async function standIn({ dist, count = 60, port = 0, words = null, perRow
   const answers = (path, query) => {
     const [, , family, id, part] = path.split("/").map(decodeURIComponent);
     switch (family) {
-      case "me": return { name: "local", role: "admin", tenant: null, via: "browser", expires_at: null, lang: "en" };
+      case "me": return { name: "local", role, tenant: null, via: "browser", expires_at: null, lang: "en" };
       case "agents": {
         const all = AGENTS.map(([name, color, read_only]) => ({ name, when_to_use: `Use it to ${name} things: quick, medium or very thorough.`, model: "inherit", read_only, color, source: "built_in", tools: { allow: read_only ? ["read", "grep", "glob"] : null, deny: ["spawn_subagent"] }, max_iterations: 15, prompt: `You are the ${name} agent.\n\nBe brief.`, main: name === "general" }));
         return id ? all.find((agent) => agent.name === id) : all;
@@ -174,14 +177,22 @@ export async function standIn({ dist, count = 60, port = 0, words = null, perRow
       default: return undefined;
     }
   };
+  const self = { trouble: null };
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://x");
+    const refused = url.pathname.startsWith("/api/") && self.trouble?.(request.method, url);
+    if (refused) {
+      request.resume();
+      response.writeHead(refused.status, { "content-type": "application/problem+json" });
+      response.end(JSON.stringify({ type: `urn:sortie:problem:${refused.slug}`, title: refused.slug, status: refused.status, detail: refused.detail }));
+      return;
+    }
     if (url.pathname.startsWith("/api/") && request.method !== "GET") {
       let body = "";
       for await (const part of request) body += part;
       posted.push({ method: request.method, path: url.pathname, body: body ? JSON.parse(body) : null });
       response.writeHead(200, { "content-type": "application/json" });
-      response.end(JSON.stringify({ noted: true, cancelled: ["x"], task_id: tasks.at(-1).task_id, steered: true }));
+      response.end(JSON.stringify({ ...(url.pathname === "/api/tasks" ? tasks.at(-1) : {}), noted: true, cancelled: ["x"], task_id: tasks.at(-1).task_id, steered: true }));
       return;
     }
     if (url.pathname.startsWith("/api/")) {
@@ -208,9 +219,9 @@ export async function standIn({ dist, count = 60, port = 0, words = null, perRow
     });
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));
-  return {
+  return Object.assign(self, {
     url: `http://127.0.0.1:${server.address().port}`, tasks, posted, asked, port: server.address().port,
     send: (message) => { const text = JSON.stringify({ ...message, seq: ++seq }); for (const socket of sockets.clients) socket.send(text); },
     close: () => { for (const socket of sockets.clients) socket.terminate(); sockets.close(); server.closeAllConnections(); return new Promise((done) => server.close(done)); },
-  };
+  });
 }

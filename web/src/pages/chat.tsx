@@ -127,6 +127,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
 function Scroller({ watch, text, children }: { watch: unknown[]; text: string | null; children: preact.ComponentChildren }) {
   const area = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
+  const top = useRef(0);
   const spoken = text ? world.text(text).value.length : 0;
   useLayoutEffect(() => {
     if (area.current && stick.current) area.current.scrollTop = area.current.scrollHeight;
@@ -141,9 +142,12 @@ function Scroller({ watch, text, children }: { watch: unknown[]; text: string | 
   }, []);
   const scrolled = (event: Event) => {
     const element = event.currentTarget as HTMLElement;
-    stick.current = element.scrollHeight - element.scrollTop - element.clientHeight < 60;
+    const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < 60;
+    // More may have come before the event of our own scroll: only a move up leaves the end.
+    stick.current = atEnd || (stick.current && element.scrollTop >= top.current);
+    top.current = element.scrollTop;
   };
-  return <div class="said" ref={area} onScroll={scrolled} tabIndex={0} role="region" aria-label={t("chat.title")}><div>{children}</div></div>;
+  return <div class="said" ref={area} onScroll={scrolled} tabIndex={0} role="group" aria-label={t("chat.title")}><div>{children}</div></div>;
 }
 
 const MINE: ReadonlySet<string> = new Set(["user", "steer"]);

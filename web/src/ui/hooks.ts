@@ -106,10 +106,15 @@ export function useEnd(inner: { current: HTMLElement | null }, on: boolean): voi
   useEffect(() => {
     const area = inner.current?.closest("main");
     if (!on || !area || !inner.current) return;
-    const atEnd = () => area.scrollHeight - area.scrollTop - area.clientHeight < 60;
+    // More may have come before the event of a scroll: the end is where it was when it was last seen.
+    let height = area.scrollHeight;
+    const atEnd = () => height - area.scrollTop - area.clientHeight < 60;
     let stick = atEnd();
     const scrolled = () => void (stick = atEnd());
-    const observer = new ResizeObserver(() => stick && (area.scrollTop = area.scrollHeight));
+    const observer = new ResizeObserver(() => {
+      height = area.scrollHeight;
+      if (stick) area.scrollTop = height;
+    });
     observer.observe(inner.current);
     area.addEventListener("scroll", scrolled, { passive: true });
     return () => (observer.disconnect(), area.removeEventListener("scroll", scrolled));
