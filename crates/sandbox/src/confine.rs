@@ -13,6 +13,7 @@ use crate::cgroup::{Cage, Cages, is_left, unique};
 use crate::environment::{self, Own};
 use crate::git;
 use crate::guard::Guard;
+use crate::held;
 use crate::layout::{self, Fates, MAX_PROTECTED, Scene, TEMPORARY, WRITABLE_DEVICES, network_word};
 use crate::orders::{self, Order};
 use crate::places::{Places, not_for_everybody};
@@ -138,7 +139,6 @@ struct Request<'a> {
     cwd: PathBuf,
     fates: Fates,
     guard: Guard,
-    named: PathBuf,
 }
 
 impl Sandbox {
@@ -183,22 +183,20 @@ impl Sandbox {
         if backend == Backend::None {
             return Ok(bare(policy, command));
         }
-        let named = policy.workspace.clone();
-        let policy = canonical(policy)?;
+        check_folders(policy)?;
         self.check_network(backend, &policy.network)?;
         let cwd = folder(&command.cwd)?;
         if !cwd.starts_with(&policy.workspace) {
             return Err(Refusal::Outside(cwd));
         }
-        let (fates, watched) = self.fates(backend, &policy)?;
+        let (fates, watched) = self.fates(backend, policy)?;
         let request = Request {
             backend,
-            policy: &policy,
+            policy,
             fates,
             command,
             cwd,
             guard: Guard::new(watched, Arc::clone(&self.tidier)),
-            named,
         };
         match backend {
             Backend::Bubblewrap => self.in_bubblewrap(request),
@@ -425,7 +423,6 @@ impl Sandbox {
     fn scene<'a>(&'a self, request: &'a Request<'_>) -> Scene<'a> {
         Scene {
             policy: request.policy,
-            named: &request.named,
             places: &self.places,
             home: self.home.as_deref(),
             fates: &request.fates,
@@ -494,26 +491,26 @@ fn bare(policy: &Policy, command: Command) -> Confined {
     }
 }
 
-/// The same policy with folders that are no links.
-fn canonical(policy: &Policy) -> Result<Policy, Refusal> {
-    let workspace = folder(&policy.workspace)?;
+/// Refuses folders that cannot be what was decided about. They are used by the names that they had
+/// then: whoever resolved a link now would let those who can put one there choose the folder.
+fn check_folders(policy: &Policy) -> Result<(), Refusal> {
+    let workspace = &policy.workspace;
     let holds_the_system = ["/usr", "/etc", "/proc", "/dev"]
         .iter()
-        .any(|part| Path::new(part).starts_with(&workspace));
+        .any(|part| Path::new(part).starts_with(workspace));
     if holds_the_system {
-        return Err(Refusal::TooMuch(workspace));
+        return Err(Refusal::TooMuch(workspace.clone()));
     }
-    Ok(Policy {
-        workspace,
-        extra_write: policy
-            .extra_write
-            .iter()
-            .map(|path| folder(path))
-            .collect::<Result<_, _>>()?,
-        ..policy.clone()
-    })
+    for path in policy.extra_write.iter().chain([workspace]) {
+        held::open_folder(path).map_err(|cause| Refusal::Folder {
+            path: path.clone(),
+            cause,
+        })?;
+    }
+    Ok(())
 }
 
+/// Where a folder really lies.
 fn folder(path: &Path) -> Result<PathBuf, Refusal> {
     let refused = |cause| Refusal::Folder {
         path: path.to_owned(),

@@ -18,12 +18,12 @@ pub struct LinkedWorktree {
     pub common_folder: PathBuf,
 }
 
-/// The folders of a linked worktree, if the workspace is one.
+/// The folders of a linked worktree, if the workspace, named without links, is one.
 ///
 /// A pointer in the workspace is a claim that anybody can write. It is believed only if the folder
 /// it names points back to this workspace, which only who may write there can arrange.
 pub fn linked_worktree(workspace: &Path) -> Option<LinkedWorktree> {
-    let workspace = fs::canonicalize(workspace).ok()?;
+    // Taken at its word: through a link that somebody put there, nothing points back to it.
     let pointer = workspace.join(".git");
     let claim = read_line(&pointer)?;
     let claimed = workspace.join(claim.strip_prefix("gitdir:")?.trim());

@@ -4,14 +4,24 @@
 //! somebody after it was looked at.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, open, openat};
+use rustix::io::Errno;
+
+/// To look for a name in a folder. Where the system can, this takes no right to list it.
+#[cfg(target_os = "linux")]
+const PASSING: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const PASSING: OFlags = OFlags::RDONLY;
 
 /// Where something lies, in a folder that is held.
 #[derive(Debug)]
 pub(crate) struct Reached {
     /// Keeps the folder, whatever becomes of its name.
     #[cfg(target_os = "linux")]
-    _folder: rustix::fd::OwnedFd,
+    _folder: OwnedFd,
     path: PathBuf,
 }
 
@@ -19,6 +29,13 @@ impl AsRef<Path> for Reached {
     fn as_ref(&self) -> &Path {
         &self.path
     }
+}
+
+/// Opens a folder, to list it, by a path that has no links: one that was put there since the path was
+/// looked at is not followed, on no part of the way.
+pub fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    let listing = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(walk_folder(path)?, ".", listing, Mode::empty())?)
 }
 
 /// Reaches the folder of a path; the last name need not exist, and may be that of a link.
@@ -60,8 +77,7 @@ pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
 
 /// Holds what lies at a path, which may be a link itself.
 #[cfg(target_os = "linux")]
-pub(crate) fn walk(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
-    use rustix::fs::{Mode, OFlags, openat};
+pub(crate) fn walk(path: &Path) -> io::Result<OwnedFd> {
     let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match path.parent().zip(path.file_name()) {
         Some((folder, name)) => Ok(openat(walk_folder(folder)?, name, place, Mode::empty())?),
@@ -70,22 +86,35 @@ pub(crate) fn walk(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
 }
 
 /// Holds a folder. A link is none.
-#[cfg(target_os = "linux")]
-fn walk_folder(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
-    use rustix::fs::{Mode, OFlags, open, openat};
-    use std::path::Component;
-    let folder = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+fn walk_folder(path: &Path) -> io::Result<OwnedFd> {
+    if !path.is_absolute() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let folder = PASSING | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut held = open("/", folder, Mode::empty())?;
     for part in path.components() {
         match part {
             Component::RootDir => {}
-            Component::Normal(name) => held = openat(&held, name, folder, Mode::empty())?,
+            Component::Normal(name) => {
+                held = openat(&held, name, folder, Mode::empty()).map_err(explained)?;
+            }
             Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
         }
     }
     Ok(held)
+}
+
+/// What a link in the way is called depends on the system.
+fn explained(errno: Errno) -> io::Error {
+    match errno {
+        Errno::NOTDIR | Errno::LOOP => io::Error::new(
+            io::ErrorKind::NotADirectory,
+            "a part of its path is a link or no folder by now, and links are not followed there",
+        ),
+        other => other.into(),
+    }
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -122,5 +151,34 @@ mod tests {
         fs::rename(root.join("real"), root.join("moved")).unwrap();
         symlink(&root, root.join("real")).unwrap();
         assert!(place.as_ref().exists());
+    }
+
+    #[test]
+    fn a_folder_is_opened_by_its_own_path_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        fs::create_dir_all(root.join("real/inner")).unwrap();
+        fs::write(root.join("file"), "").unwrap();
+        symlink("real", root.join("link")).unwrap();
+        for (path, wrong) in [
+            ("real/inner", None),
+            ("link", Some("a link or no folder")),
+            ("link/inner", Some("a link or no folder")),
+            ("file", Some("a link or no folder")),
+            ("real/../real", Some("invalid")),
+            ("missing", Some("No such file")),
+        ] {
+            let opened = open_folder(&root.join(path)).map_err(|error| error.to_string());
+            match (opened, wrong) {
+                (Ok(opened), None) => {
+                    let (found, told) = (rustix::fs::fstat(&opened), identity(&root.join(path)));
+                    let found = found.unwrap();
+                    assert_eq!(told.unwrap(), (found.st_dev, found.st_ino), "{path}");
+                }
+                (Err(said), Some(wrong)) => assert!(said.contains(wrong), "{path}: {said}"),
+                (opened, wrong) => panic!("{path}: {opened:?} instead of {wrong:?}"),
+            }
+        }
+        assert!(open_folder(Path::new("usr")).is_err(), "seen from nowhere");
     }
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::git;
+use crate::held;
 use crate::orders::Order;
 use crate::places::{Places, SECRETS, SYSTEM, TOOLCHAINS};
 use crate::policy::{Access, Network, Policy};
@@ -182,15 +183,14 @@ pub(crate) fn hidden(policy: &Policy, places: &Places, home: Option<&Path>) -> V
     all
 }
 
-/// Everything else that is shown, without the workspace: folders with programs.
+/// Folders with programs, which are shown too, wherever links lead to them.
 pub(crate) fn shown(policy: &Policy, places: &Places, home: Option<&Path>) -> Vec<PathBuf> {
     let programs = places.path.iter().filter(|folder| {
         let home = home.is_some_and(|home| home.starts_with(folder));
         folder.is_absolute() && !home && !policy.workspace.starts_with(folder)
     });
-    let others = programs.chain(&policy.extra_read).cloned();
     in_home(home, TOOLCHAINS)
-        .chain(others.filter(|path| path.exists()))
+        .chain(programs.filter(|path| path.exists()).cloned())
         .collect()
 }
 
@@ -217,10 +217,8 @@ enum Rights {
 /// What the view is made for.
 #[derive(Debug)]
 pub(crate) struct Scene<'a> {
-    /// What the command may do; its folders are canonical.
+    /// What the command may do; its folders are named without links.
     pub(crate) policy: &'a Policy,
-    /// The workspace as it was named.
-    pub(crate) named: &'a Path,
     /// Where things lie.
     pub(crate) places: &'a Places,
     /// The home folder, canonical.
@@ -247,6 +245,9 @@ pub(crate) fn view(scene: &Scene<'_>) -> Vec<Order> {
     for path in shown(policy, scene.places, *home) {
         view.show(&path);
     }
+    for path in &policy.extra_read {
+        view.show_exact(path);
+    }
     // A folder of ours may hold the workspace: then only the workspace is left of it.
     let around = |path: &&PathBuf| policy.workspace.starts_with(path);
     for path in hidden.iter().filter(around) {
@@ -255,7 +256,6 @@ pub(crate) fn view(scene: &Scene<'_>) -> Vec<Order> {
         }
     }
     view.work(scene, &hidden);
-    view.other_name(scene);
     for path in hidden
         .iter()
         .filter(|path| !around(path))
@@ -321,17 +321,6 @@ impl View {
         }
     }
 
-    /// Whoever was told the other name of the workspace can use it.
-    fn other_name(&mut self, scene: &Scene<'_>) {
-        let links = scene.named.ancestors().filter(|path| path.is_symlink());
-        if let Some(link) = links.last()
-            && let Ok(real) = fs::canonicalize(link)
-            && !self.shows(link)
-        {
-            self.link(&real, link);
-        }
-    }
-
     /// Shows it, by its other names too.
     fn show(&mut self, path: &Path) {
         let Ok(real) = fs::canonicalize(path) else {
@@ -342,6 +331,13 @@ impl View {
         }
         if real != path && !self.shows(path) {
             self.link(&real, path);
+        }
+    }
+
+    /// Shows a folder by a name that is its own: a link that was put there since is not followed.
+    fn show_exact(&mut self, path: &Path) {
+        if held::open_folder(path).is_ok() && !self.shows(path) {
+            self.read(path);
         }
     }
 

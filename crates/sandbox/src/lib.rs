@@ -46,6 +46,7 @@ pub use applied::{Applied, Backend};
 pub use confine::{Command, Confined, Mode, Refusal, Sandbox};
 pub use git::{LinkedWorktree, linked_worktree};
 pub use guard::{Guard, Undone};
+pub use held::open_folder;
 pub use helper::run_helper;
 pub use places::Places;
 pub use policy::{Access, Limits, Network, Policy};

@@ -9,13 +9,14 @@ use crate::protected::{Protected, usual};
 /// What one command may do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// The folder it works on; it starts in it or beneath it.
+    /// The folder it works on, named without links; it starts in it or beneath it.
     pub workspace: PathBuf,
     /// What it may do there.
     pub access: Access,
-    /// Further folders it may change, such as the shared part of a linked worktree.
+    /// Further folders it may change, such as the shared part of a linked worktree; named without
+    /// links.
     pub extra_write: Vec<PathBuf>,
-    /// Further folders it may read.
+    /// Further folders it may read; named without links, and left out if there is one.
     pub extra_read: Vec<PathBuf>,
     /// Whom it may reach.
     pub network: Network,

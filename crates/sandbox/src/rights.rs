@@ -22,13 +22,15 @@ pub(crate) fn rights(scene: &Scene<'_>, scratch: &Path) -> Result<Vec<Order>, To
     let mut excepted = hidden(policy, scene.places, scene.home);
     excepted.extend_from_slice(scene.private);
     let mut read = Vec::new();
-    for path in SYSTEM.iter().map(PathBuf::from) {
-        around(&path, &excepted, &mut read)?;
+    let programs = shown(policy, scene.places, scene.home);
+    for path in SYSTEM.iter().map(PathBuf::from).chain(programs) {
+        if let Ok(real) = fs::canonicalize(path) {
+            around(&real, &excepted, &mut read)?;
+        }
     }
-    for path in shown(policy, scene.places, scene.home) {
-        around(&path, &excepted, &mut read)?;
+    for path in policy.extra_read.iter().chain([&policy.workspace]) {
+        around(path, &excepted, &mut read)?;
     }
-    around(&policy.workspace, &excepted, &mut read)?;
     read.push("/proc".into());
     read.push("/sys/devices/system/cpu".into());
     let mut write: Vec<PathBuf> = WRITABLE_DEVICES.iter().map(PathBuf::from).collect();
@@ -46,9 +48,10 @@ pub(crate) fn rights(scene: &Scene<'_>, scratch: &Path) -> Result<Vec<Order>, To
     Ok(read.chain(write).collect())
 }
 
-/// The folder, or as much of it as does not hold anything excepted.
+/// The folder, or as much of it as does not hold anything excepted. By a name that leads over a link
+/// there is no right: whoever put it there does not choose.
 fn around(folder: &Path, excepted: &[PathBuf], found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
-    let Ok(real) = fs::canonicalize(folder) else {
+    let Some(real) = fs::canonicalize(folder).ok().filter(|real| real == folder) else {
         return Ok(());
     };
     if excepted.iter().any(|path| real.starts_with(path)) {

@@ -22,6 +22,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use sortie_core::ToolFailure;
+use sortie_sandbox::open_folder;
 
 use crate::gate::{Gate, Verdict};
 use beneath::Resolver;
@@ -50,8 +51,8 @@ const FILE_FLAGS: OFlags = OFlags::RDONLY
 /// The folder that file tools are confined to.
 #[derive(Debug)]
 pub(crate) struct Workspace {
-    /// The spellings of the root that absolute paths may begin with.
-    roots: Vec<PathBuf>,
+    /// The root as it was named, which absolute paths may begin with.
+    root: PathBuf,
     directory: OwnedFd,
     resolver: Resolver,
     gate: Gate,
@@ -118,22 +119,18 @@ impl Kind {
 }
 
 impl Workspace {
-    /// Takes hold of the workspace.
+    /// Takes hold of the workspace, named without links: one that was put in its way since is not
+    /// followed.
     pub(crate) fn open(root: &Path) -> Result<Self, ToolFailure> {
-        let directory =
-            rustix::fs::open(root, DIRECTORY_FLAGS, Mode::empty()).map_err(|errno| {
-                ToolFailure::new(format!(
-                    "The workspace {} cannot be opened ({}). Report this; no file tool can work.",
-                    root.display(),
-                    describe(errno)
-                ))
-            })?;
+        let directory = open_folder(root).map_err(|error| {
+            ToolFailure::new(format!(
+                "The workspace {} cannot be opened: {error}. Nothing was done; report this.",
+                root.display(),
+            ))
+        })?;
         let resolver = Resolver::detect(directory.as_fd());
-        let mut roots = vec![root.to_owned()];
-        // Only a second spelling to strip from absolute paths; nothing is opened by it.
-        roots.extend(std::fs::canonicalize(root).ok().filter(|real| real != root));
         Ok(Self {
-            roots,
+            root: root.to_owned(),
             directory,
             resolver,
             gate: Gate::open(),
@@ -160,11 +157,8 @@ impl Workspace {
         crate::arguments::at_most("path", path, MAX_PATH_BYTES)?;
         let given = Path::new(path);
         let relative = if given.is_absolute() {
-            let stripped = self
-                .roots
-                .iter()
-                .find_map(|root| given.strip_prefix(root).ok());
-            stripped.ok_or_else(|| outside(path, &self.roots[0]))?
+            let stripped = given.strip_prefix(&self.root);
+            stripped.map_err(|_| outside(path, &self.root))?
         } else {
             given
         };
@@ -291,7 +285,7 @@ impl Workspace {
         let path = real::path_of(object).map_err(unknown)?;
         let root = self.real_root(words)?;
         let Ok(inside) = path.strip_prefix(&root) else {
-            return Err(outside(&words.display().to_string(), &self.roots[0]));
+            return Err(outside(&words.display().to_string(), &self.root));
         };
         if real::may_be_gone(inside) && !self.is_named(object, inside) {
             return Err(self.explain(words, Errno::AGAIN));
@@ -304,7 +298,7 @@ impl Workspace {
             let root = real::path_of(self.directory.as_fd());
             return root.map_err(|_| self.explain(words, Errno::AGAIN));
         }
-        Ok(self.roots[self.roots.len() - 1].clone())
+        Ok(self.root.clone())
     }
 
     /// Whether an open object can be found by this name.
@@ -370,7 +364,7 @@ impl Workspace {
     fn explain(&self, path: &Path, errno: Errno) -> ToolFailure {
         let path_shown = path.display();
         ToolFailure::new(match errno {
-            Errno::XDEV => return outside(&path_shown.to_string(), &self.roots[0]),
+            Errno::XDEV => return outside(&path_shown.to_string(), &self.root),
             Errno::NOENT => return self.missing(path),
             Errno::LOOP => format!(
                 "{path_shown} goes through a symbolic link that file tools do not follow. Use the real path."

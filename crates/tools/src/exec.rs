@@ -199,10 +199,11 @@ fn limit(max: Duration, asked_seconds: Option<u64>) -> Duration {
 /// The directory, checked to lie in the workspace. The shell can leave it again: what keeps a
 /// command inside is its sandbox, not this.
 fn working_directory(root: &Path, asked: Option<&str>) -> Result<PathBuf, ToolFailure> {
+    // Also without a sandbox nothing is started in a folder that was put in its place.
+    let workspace = Workspace::open(root)?;
     let Some(asked) = asked else {
         return Ok(root.to_owned());
     };
-    let workspace = Workspace::open(root)?;
     let relative = workspace.locate(asked)?;
     workspace.open_directory(&relative)?;
     Ok(root.join(relative))

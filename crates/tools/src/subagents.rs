@@ -49,7 +49,7 @@ impl Subagents {
         Self {
             spec: spec(
                 "subagents",
-                "List, get, steer (with message) or cancel your subagents, see the diff of one, or wait until all or some (ids) are done. answer: the question `request`, or the one of subagent id, with message; without message a person is asked. id: id or label.",
+                "List, get, steer (with message) or cancel your subagents, see a diff, or wait for all or some (ids). answer: the question `request`, or that of subagent id, with message; without it a person is asked. id: id or label.",
                 json!({
                     "type": "object",
                     "properties": {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sortie_core::BlobId;
 
 use crate::error::At as _;
+use crate::held::{open_folder, path_of};
 use crate::install::{self, Kind, Place, Plan, Step};
 use crate::own_git::OwnGit;
 use crate::paths::{below, is_among, is_safe, join, quoted};
@@ -139,8 +140,7 @@ impl Worktrees {
     /// written, cannot name another one, and our own folder is not in its reach.
     async fn main_checkout(&self, given: &Path) -> Result<Repository> {
         let repository = Repository::find(&self.git, given).await?;
-        let real = fs::canonicalize(given).at("find", given)?;
-        if real != repository.root {
+        if given != repository.root {
             return Err(WorktreeError::RootElsewhere {
                 given: given.to_owned(),
                 root: repository.root,
@@ -162,11 +162,12 @@ impl Worktrees {
         let own = &scratch.own;
         let index = own.dir.join("snapshot-index");
         copy_index(repository, own, &index)?;
+        let held = open_folder(&repository.root)?;
         let view = View {
             git: &self.git,
             own,
             index: &index,
-            files: &repository.root,
+            files: &path_of(&held, &repository.root),
             no_object: &repository.no_commit(),
         };
         let ours = view.snapshot(self.bounds).await?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::error::At as _;
+use crate::held::{make_beneath, open_folder, path_of};
 use crate::own_git::{ForChild, OwnGit, write_for_child};
 use crate::record::{Collected, Opened, Record, RunFolder, State, remove_folder};
 use crate::repository::Repository;
@@ -44,19 +45,13 @@ impl Worktrees {
                 self.reopen(&folder, record.clone(), start).await
             }
             Some((_, State::Collected(_, Collected::Untouched))) | None => {
-                self.begin(&folder, run, workspace, false).await
+                self.begin(run, workspace, false).await
             }
-            Some((_, State::Creating)) => self.begin(&folder, run, workspace, true).await,
+            Some((_, State::Creating)) => self.begin(run, workspace, true).await,
         }
     }
 
-    async fn begin(
-        &self,
-        folder: &RunFolder,
-        run: &str,
-        workspace: &Path,
-        is_second_try: bool,
-    ) -> Result<Worktree> {
+    async fn begin(&self, run: &str, workspace: &Path, is_second_try: bool) -> Result<Worktree> {
         let repository = Repository::find(&self.git, workspace).await?;
         let record = Record {
             run: run.to_owned(),
@@ -65,6 +60,9 @@ impl Worktrees {
             prefix: repository.prefix_of(workspace)?,
             state: State::Creating,
         };
+        self.check_outside(&repository)?;
+        // Only now that all of it is there, its own name is known.
+        let folder = &self.run_folder(run)?;
         self.prepare(folder, &repository, &record)?;
         let own = OwnGit::write(&folder.own_git().dir, &repository)?;
         let start = self.start(&repository, &own).await?;
@@ -115,11 +113,12 @@ impl Worktrees {
     async fn start(&self, repository: &Repository, own: &OwnGit) -> Result<Start> {
         let index = own.dir.join("snapshot-index");
         copy_index(repository, own, &index)?;
+        let held = open_folder(&repository.root)?;
         let view = View {
             git: &self.git,
             own,
             index: &index,
-            files: &repository.root,
+            files: &path_of(&held, &repository.root),
             no_object: &repository.no_commit(),
         };
         let mut snapshot = view.snapshot(self.bounds).await?;
@@ -160,9 +159,8 @@ impl Worktrees {
         call.args(["read-tree", "-m", "-u", &start.files])
             .output()
             .await?;
-        let workspace = tree.join(&record.prefix);
         // A folder without files of its own is not in any tree.
-        fs::create_dir_all(&workspace).at("make", &workspace)?;
+        make_beneath(&tree, &record.prefix)?;
         let packed_refs = self.packed_refs(repository).await?;
         let child = ForChild {
             branch: &record.branch,
@@ -174,7 +172,7 @@ impl Worktrees {
             base: start.base,
             branch_at: start.branch_at,
             uncommitted: start.uncommitted,
-            objects: repository.all_objects(),
+            objects: repository.all_objects()?,
         };
         self.remember(folder, record, &opened)
     }

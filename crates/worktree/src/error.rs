@@ -17,6 +17,12 @@ pub enum WorktreeError {
         /// What git said about it.
         said: String,
     },
+    /// A link took the place of a folder, or of one above it.
+    #[error(
+        "{} is not the folder that it was: a part of its path is a link or no folder by now, and links are not followed there",
+        .0.display()
+    )]
+    Swapped(PathBuf),
     /// The text cannot be the name of a folder and of a branch.
     #[error("{0:?} cannot name a worktree: 1 to 64 letters, digits and hyphens are expected")]
     BadRunId(String),
@@ -58,6 +64,17 @@ pub enum WorktreeError {
         given: PathBuf,
         /// Where its git folder says that the files are.
         root: PathBuf,
+    },
+    /// A checkout leads to a git folder that knows nothing of it.
+    #[error(
+        "{} leads to the git folder {}, which is not its own and does not name it; nothing is done with it. If it is right, say so there: git config core.worktree {}",
+        root.display(), git_dir.display(), root.display()
+    )]
+    NotItsOwn {
+        /// The checkout.
+        root: PathBuf,
+        /// Where it leads.
+        git_dir: PathBuf,
     },
     /// A plan of ours would write where no plan may.
     #[error("{} names paths outside the checkout or in a git folder; it was not followed", .0.display())]

@@ -170,7 +170,8 @@ impl<'a> Call<'a> {
     /// Looks at the files of a folder.
     pub(crate) fn work_tree(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
-        self.env("GIT_WORK_TREE", folder)
+        // Where it begins: a folder that is held has no other name that stays its own.
+        self.env("GIT_WORK_TREE", ".")
     }
 
     /// Uses this index.

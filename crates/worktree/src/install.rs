@@ -20,6 +20,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::At as _;
+use crate::held::open_folder;
 use crate::paths::{below, is_safe, parents};
 use crate::record::{remove_folder, sync_parent, write_durably};
 use crate::relocate::{Route, Spot, duplicate, relocate};
@@ -146,7 +147,7 @@ pub(crate) fn recover(place: &Place) -> Result<bool> {
         return Err(WorktreeError::UnsafePlan(path));
     }
     Installer {
-        root: open_root(&place.root)?,
+        root: open_folder(&place.root)?,
         place: place.clone(),
         written,
     }
@@ -211,7 +212,7 @@ impl Installer {
             path: path.clone(),
             source,
         })?;
-        let root = open_root(&place.root)?;
+        let root = open_folder(&place.root)?;
         write_durably(&path, &bytes)?;
         Ok(Self {
             root,
@@ -463,15 +464,6 @@ fn stamp_at(spot: Spot<'_>) -> io::Result<Option<Stamp>> {
         Err(Errno::NOENT) => Ok(None),
         Err(errno) => Err(errno.into()),
     }
-}
-
-/// Opens the top of a checkout, unless the way to it leads over a link by now.
-fn open_root(root: &Path) -> Result<OwnedFd> {
-    let real = fs::canonicalize(root).at("find", root)?;
-    if real != root {
-        return Err(Errno::LOOP).at("open", root);
-    }
-    rustix::fs::open(root, FOLDER_FLAGS, Mode::empty()).at("open", root)
 }
 
 #[cfg(test)]

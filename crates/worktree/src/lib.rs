@@ -38,6 +38,7 @@ mod collect;
 mod create;
 mod error;
 mod git;
+mod held;
 mod install;
 mod own_git;
 mod paths;

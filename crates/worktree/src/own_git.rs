@@ -7,11 +7,14 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::error::At as _;
 use crate::git::{AUTHOR_EMAIL, AUTHOR_NAME};
+use crate::held::read_file;
 use crate::repository::Repository;
 use crate::snapshot::copy_with_time;
 
 /// Attributes that beat those of any `.gitattributes`.
 const ATTRIBUTES: &str = "* !filter\n";
+/// The longest list of a repository that is copied: half a million commits of a shallow one.
+const MAX_COPIED_BYTES: u64 = 20 << 20;
 
 /// A git folder of our own that borrows the objects of a repository.
 #[derive(Clone, Debug)]
@@ -117,11 +120,11 @@ fn config(repository: &Repository) -> String {
 }
 
 fn copy_if_there(from: &Path, to: &Path, name: &str) -> Result<()> {
-    let source = from.join(name);
-    if source.is_file() {
-        fs::copy(&source, to.join(name)).at("copy", &source)?;
+    // Read without links: whoever may write there could have anything copied into the child's reach.
+    match read_file(&from.join(name), MAX_COPIED_BYTES)? {
+        Some(bytes) => put(&to.join(name), bytes),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn put(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {

@@ -1,9 +1,10 @@
 //! Finds the repository that a folder belongs to, and asks it the little we need to know.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use crate::error::At as _;
 use crate::git::Git;
+use crate::held::{open_folder, path_of, read_file};
 use crate::{Result, WorktreeError};
 
 /// Settings that decide how files look, and run nothing. All others of a repository are ignored.
@@ -11,6 +12,8 @@ const SETTINGS: &str = "^core\\.(autocrlf|eol|filemode|symlinks|ignorecase|preco
                         |sparsecheckout|sparsecheckoutcone)$";
 /// The longest value of such a setting that makes sense.
 const MAX_SETTING_CHARS: usize = 16;
+/// Room for the names of some hundred folders.
+const MAX_LIST_BYTES: u64 = 64 << 10;
 
 /// Somebody's repository.
 #[derive(Clone, Debug)]
@@ -30,15 +33,21 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// Finds the repository whose working tree a folder belongs to.
+    /// Finds the repository whose working tree a folder belongs to, which is named without links.
     pub(crate) async fn find(git: &Git, workspace: &Path) -> Result<Self> {
-        if !workspace.is_dir() {
-            return Err(WorktreeError::NotARepository {
-                workspace: workspace.to_owned(),
-                said: "there is no such folder".to_owned(),
-            });
-        }
-        let asked = git.discovering(workspace).args([
+        let held = match open_folder(workspace) {
+            Err(WorktreeError::File { source, .. })
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                return Err(WorktreeError::NotARepository {
+                    workspace: workspace.to_owned(),
+                    said: "there is no such folder".to_owned(),
+                });
+            }
+            other => other?,
+        };
+        // Git begins in the folder that was opened, and says itself where that is.
+        let asked = git.discovering(&path_of(&held, workspace)).args([
             "rev-parse",
             "--path-format=absolute",
             "--show-toplevel",
@@ -60,10 +69,14 @@ impl Repository {
         let [root, git_dir, common_dir, object_format] = lines[..] else {
             return Err(unclear());
         };
-        let git_dir = PathBuf::from(git_dir);
+        let (root, git_dir) = (PathBuf::from(root), PathBuf::from(git_dir));
+        let common_dir = PathBuf::from(common_dir);
+        if !is_of(&root, &git_dir, &common_dir) && !names(git, &git_dir, &root).await? {
+            return Err(WorktreeError::NotItsOwn { root, git_dir });
+        }
         Ok(Self {
-            root: root.into(),
-            common_dir: common_dir.into(),
+            root,
+            common_dir,
             object_format: object_format.to_owned(),
             head: head(git, &git_dir).await?,
             settings: settings(git, &git_dir).await?,
@@ -77,13 +90,18 @@ impl Repository {
     }
 
     /// Where its objects are, with the places that it borrows some from.
-    pub(crate) fn all_objects(&self) -> Vec<PathBuf> {
+    pub(crate) fn all_objects(&self) -> Result<Vec<PathBuf>> {
         let own = self.objects();
+        // They are shown to the child by this name.
+        open_folder(&own)?;
         // Without such a file nothing is borrowed.
-        let listed = std::fs::read_to_string(own.join("info/alternates")).unwrap_or_default();
+        let listed = read_file(&own.join("info/alternates"), MAX_LIST_BYTES)?;
+        let listed = listed.unwrap_or_default();
+        let listed = String::from_utf8_lossy(&listed);
         let borrowed = listed.lines().filter(|line| !line.starts_with('#'));
-        let borrowed: Vec<PathBuf> = borrowed.map(|line| own.join(line)).collect();
-        std::iter::once(own).chain(borrowed).collect()
+        let borrowed = borrowed.filter_map(|line| std::fs::canonicalize(own.join(line)).ok());
+        let borrowed: Vec<PathBuf> = borrowed.filter(|folder| is_object_store(folder)).collect();
+        Ok(std::iter::once(own).chain(borrowed).collect())
     }
 
     /// The name that stands for no commit.
@@ -105,13 +123,45 @@ impl Repository {
 
     /// The place of a folder below the root.
     pub(crate) fn prefix_of(&self, workspace: &Path) -> Result<PathBuf> {
-        let real = std::fs::canonicalize(workspace).at("find", workspace)?;
-        let prefix = real.strip_prefix(&self.root).map(Path::to_owned);
+        let prefix = workspace.strip_prefix(&self.root).map(Path::to_owned);
         prefix.map_err(|_| WorktreeError::NotARepository {
             workspace: workspace.to_owned(),
             said: format!("its working tree is {}", self.root.display()),
         })
     }
+}
+
+/// Whether a git folder lies where that of this checkout does, or names the checkout as its worktree.
+/// A file or a link that leads to it is no more than a claim of who may write in the checkout.
+fn is_of(root: &Path, git_dir: &Path, common_dir: &Path) -> bool {
+    let pointer = root.join(".git");
+    if git_dir == common_dir {
+        return git_dir == pointer;
+    }
+    let back = read_file(&git_dir.join("gitdir"), MAX_LIST_BYTES);
+    let back = back.ok().flatten().unwrap_or_default();
+    let back = git_dir.join(String::from_utf8_lossy(&back).trim_end());
+    git_dir.starts_with(common_dir.join("worktrees"))
+        && std::fs::canonicalize(back).is_ok_and(|real| real == pointer)
+}
+
+/// Whether a git folder says itself that its files are in this checkout, as that of a submodule does.
+async fn names(git: &Git, git_dir: &Path, root: &Path) -> Result<bool> {
+    let call = git.on(git_dir).args(["config", "--get", "core.worktree"]);
+    let answer = call.answer().await?;
+    let said = String::from_utf8_lossy(&answer.output).into_owned();
+    let said = git_dir.join(said.trim_end_matches('\n'));
+    Ok(answer.code == 0 && std::fs::canonicalize(said).is_ok_and(|real| real == root))
+}
+
+/// Whether a folder holds objects of a repository. Others are not shown to anybody for being called so.
+fn is_object_store(folder: &Path) -> bool {
+    let repository = folder.parent();
+    folder.file_name() == Some(OsStr::new("objects"))
+        && ["info", "pack"]
+            .iter()
+            .all(|name| folder.join(name).is_dir())
+        && repository.is_some_and(|repository| repository.join("HEAD").is_file())
 }
 
 async fn head(git: &Git, git_dir: &Path) -> Result<Option<String>> {

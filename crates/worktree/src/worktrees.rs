@@ -100,7 +100,9 @@ impl Worktrees {
 
     pub(crate) fn run_folder(&self, run: &str) -> Result<RunFolder> {
         refs::check_run_id(run)?;
-        Ok(RunFolder(self.folder.join(run)))
+        // Children work in it, and where they work is named without links.
+        let folder = fs::canonicalize(&self.folder).unwrap_or_else(|_| self.folder.clone());
+        Ok(RunFolder(folder.join(run)))
     }
 
     /// Checks that our folder is not part of a repository, and gives its real path.

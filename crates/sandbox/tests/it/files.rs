@@ -210,24 +210,6 @@ fn odd_names_are_names() {
 }
 
 #[test]
-fn a_workspace_by_another_name_is_the_same() {
-    let world = World::new();
-    let link = world.root().join("link");
-    std::os::unix::fs::symlink(&world.workspace, &link).unwrap();
-    let mut policy = world.policy();
-    policy.workspace = link.clone();
-    for backend in with_namespaces() {
-        let script = format!("cat '{}/file.txt'", link.display());
-        let answer = world.run(backend, &policy, &script);
-        assert_eq!(
-            (answer.code, answer.text.as_str()),
-            (Some(0), "old\n"),
-            "{backend:?}"
-        );
-    }
-}
-
-#[test]
 fn a_folder_that_cannot_be_is_refused() {
     let world = World::new();
     for backend in backends() {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use sortie_sandbox::{Backend, Policy, Sandbox};
+use sortie_sandbox::{Backend, Policy, Sandbox, linked_worktree};
 
 use crate::support::{HELPER, OFFER, World, backends, finish, names, start, with_namespaces};
 
@@ -68,6 +68,79 @@ fn a_view_that_was_swapped_for_another_starts_nothing() {
         let (code, text) = swapped(&world, (backend, &policy), "cat file.txt", |_| {});
         assert_eq!((code, text.as_str()), (0, "old\n"), "the control");
     }
+}
+
+/// A workspace is the folder that was decided about, not where its name leads by now: not before the
+/// view is planned, nor between the plan and the start.
+#[test]
+fn a_workspace_that_became_a_link_is_refused() {
+    for backend in backends() {
+        for (place, inner) in [("sub", ""), ("sub", "inner"), ("above/sub", "inner")] {
+            let world = World::new();
+            let workspace = world.workspace.join(place).join(inner);
+            fs::create_dir_all(&workspace).unwrap();
+            fs::write(workspace.join("id_ed25519"), "mine\n").unwrap();
+            world.put("home/.ssh/inner/id_ed25519", "SECRET");
+            let policy = Policy::of(workspace.clone());
+            let mut command = world.shell("cat id*; echo evil >> id_ed25519");
+            command.cwd.clone_from(&workspace);
+            let sandbox = world.sandbox(backend);
+            let confined = sandbox.confine(&policy, command.clone()).unwrap();
+            let (child, mut output) = start(&confined);
+            let answer = finish(child, &mut output);
+            assert_eq!(answer, (Some(0), "mine\n".to_owned()), "the control");
+            let planned = sandbox.confine(&policy, command.clone()).unwrap();
+            let secrets = world.home.join(".ssh");
+            link_instead(&world.workspace.join(place), &secrets);
+            let (child, mut output) = start(&planned);
+            let (_, text) = finish(child, &mut output);
+            assert!(
+                !text.contains("SECRET"),
+                "{backend:?} {place} {inner}: {text}"
+            );
+            let refusal = sandbox.confine(&policy, command).unwrap_err().to_string();
+            assert!(
+                refusal.contains("is a link or no folder by now"),
+                "{backend:?} {refusal}"
+            );
+            for secret in ["id_ed25519", "inner/id_ed25519"] {
+                let text = fs::read_to_string(secrets.join(secret)).unwrap();
+                assert_eq!(text, "SECRET", "{backend:?} {secret}");
+            }
+        }
+    }
+}
+
+/// What may be read besides is named as exactly: it may lie where another run can write.
+#[test]
+fn what_may_be_read_besides_is_no_link() {
+    for backend in backends() {
+        let world = World::new();
+        world.put("shared/id_ed25519", "theirs\n");
+        let shared = world.root().join("shared");
+        let mut policy = world.policy();
+        policy.extra_read = vec![shared.clone()];
+        let script = format!("cat {}/id*", shared.display());
+        let answer = world.run(backend, &policy, &script);
+        assert_eq!(answer.text, "theirs\n", "{backend:?}: the control");
+        link_instead(&shared, world.home.join(".ssh"));
+        let answer = world.run(backend, &policy, &script);
+        assert_ne!(answer.code, Some(0), "{backend:?} {answer:?}");
+        assert!(!answer.text.contains("SECRET"), "{backend:?} {answer:?}");
+    }
+}
+
+/// What a link in place of a workspace leads to does not say which folders of git may be changed.
+#[test]
+fn a_link_is_no_linked_worktree() {
+    let world = World::with_git();
+    let linked = world.home.join("linked");
+    let (code, text) = world.bare("git worktree add -q ../../linked");
+    assert_eq!(code, Some(0), "{text}");
+    let link = world.home.join("link");
+    symlink(&linked, &link).unwrap();
+    assert!(linked_worktree(&linked).is_some(), "the control");
+    assert_eq!(linked_worktree(&link), None);
 }
 
 /// A stand-in is neither made nor removed behind a link.

@@ -214,16 +214,38 @@ fn what_lies_inside_is_reached() {
 }
 
 #[test]
-fn the_root_may_be_spelled_through_a_link() {
+fn absolute_paths_begin_with_the_root() {
     let trap = Trap::set();
-    let elsewhere = Folder::with(&[]);
-    elsewhere.link("alias", trap.inside.path());
-    let alias = elsewhere.path().join("alias");
-    let workspace = Workspace::open(&alias).unwrap();
-    for root in [alias.as_path(), trap.inside.path()] {
-        let path = root.join("in/file").display().to_string();
+    for workspace in resolvers(&trap.inside) {
+        let path = trap.inside.path().join("in/file").display().to_string();
         assert_eq!(read(&workspace, &path).unwrap(), "mine");
     }
+}
+
+/// Whoever can write above a workspace could choose another folder by a link in its place.
+#[test]
+fn a_root_that_became_a_link_is_not_followed() {
+    let trap = Trap::set();
+    let above = Folder::with(&[("sub/inner/file", "mine")]);
+    let root = std::fs::canonicalize(above.path()).unwrap();
+    let roots = [root.join("sub"), root.join("sub/inner")];
+    for root in &roots {
+        Workspace::open(root).unwrap();
+    }
+    let held = Workspace::open(&roots[1]).unwrap();
+    std::fs::rename(above.path().join("sub"), above.path().join("away")).unwrap();
+    std::fs::create_dir(trap.outside.path().join("inner")).unwrap();
+    above.link("sub", trap.outside.path());
+    for root in &roots {
+        let said = Workspace::open(root).unwrap_err().to_string();
+        assert!(said.contains("is a link or no folder by now"), "{said}");
+    }
+    assert_eq!(read(&held, "file").unwrap(), "mine", "what was held stays");
+    // A folder in its place is only another folder of those who can write there.
+    std::fs::remove_file(above.path().join("sub")).unwrap();
+    above.write("sub/file", b"new");
+    let workspace = Workspace::open(&roots[0]).unwrap();
+    assert_eq!(read(&workspace, "file").unwrap(), "new");
 }
 
 #[test]

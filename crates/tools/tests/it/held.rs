@@ -158,5 +158,32 @@ async fn a_folder_that_is_gone_is_a_failure() {
     let mut scene = Scene::new();
     scene.workspace = scene.outside().join("gone");
     let failure = scene.run(&shell(), "true").await.unwrap_err();
-    assert!(failure.to_string().contains("cannot be used"), "{failure}");
+    assert!(
+        failure.to_string().contains("cannot be opened"),
+        "{failure}"
+    );
+}
+
+/// Nothing is started where a link in place of the workspace leads, whoever chose to have no sandbox.
+#[tokio::test]
+async fn a_folder_that_became_a_link_is_a_failure() {
+    for make in [Scene::new, || Scene::new().bare()] {
+        let scene = make();
+        let secrets = scene.outside().join("secrets");
+        std::fs::create_dir(&secrets).unwrap();
+        std::fs::write(scene.workspace.join("f"), "mine\n").unwrap();
+        std::fs::write(secrets.join("f"), "secret\n").unwrap();
+        let command = "cat f; echo x >> f";
+        let answer = scene.run(&shell(), command).await.unwrap();
+        assert_eq!(answer.text, "mine\nexit code: 0", "the control");
+        std::fs::rename(&scene.workspace, scene.outside().join("away")).unwrap();
+        std::os::unix::fs::symlink(&secrets, &scene.workspace).unwrap();
+        let failure = scene.run(&shell(), command).await.unwrap_err().to_string();
+        assert!(
+            failure.contains("is a link or no folder by now"),
+            "{failure}"
+        );
+        let kept = std::fs::read_to_string(secrets.join("f")).unwrap();
+        assert_eq!(kept, "secret\n");
+    }
 }

@@ -7,3 +7,4 @@ mod kinds;
 mod planted;
 mod repositories;
 mod support;
+mod swapped;

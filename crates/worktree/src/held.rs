@@ -1,0 +1,175 @@
+//! Folders of others that are reached without following a link, whoever puts one in their way.
+//!
+//! Every path that is given here had no links when it was decided about: one that is there now was
+//! put there since, by somebody who wants us to work elsewhere.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::At as _;
+use crate::{Result, WorktreeError};
+
+const LISTING: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
+/// To look for a name in a folder. Where the system can, this takes no right to list it.
+#[cfg(target_os = "linux")]
+const PASSING: OFlags = LISTING.union(OFlags::PATH);
+#[cfg(not(target_os = "linux"))]
+const PASSING: OFlags = LISTING;
+
+/// Opens a folder by a path without links.
+pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
+    walk(path).map_err(|errno| match errno {
+        Errno::NOTDIR | Errno::LOOP => WorktreeError::Swapped(path.to_owned()),
+        other => WorktreeError::File {
+            what: "open",
+            path: path.to_owned(),
+            source: other.into(),
+        },
+    })
+}
+
+fn walk(path: &Path) -> std::result::Result<OwnedFd, Errno> {
+    if !path.is_absolute() {
+        return Err(Errno::INVAL);
+    }
+    let mut held = rustix::fs::open("/", PASSING, Mode::empty())?;
+    for part in path.components() {
+        match part {
+            Component::RootDir => {}
+            Component::Normal(name) => {
+                held = rustix::fs::openat(&held, name, PASSING, Mode::empty())?;
+            }
+            Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
+                return Err(Errno::INVAL);
+            }
+        }
+    }
+    rustix::fs::openat(&held, ".", LISTING, Mode::empty())
+}
+
+/// A path that leads to a folder which is held, whatever becomes of its name; a process that is
+/// started while it is held may begin there.
+#[cfg(target_os = "linux")]
+pub(crate) fn path_of(folder: &OwnedFd, _named: &Path) -> PathBuf {
+    use std::os::fd::AsRawFd as _;
+    PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
+}
+
+/// Elsewhere a folder is known by its name alone.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn path_of(_folder: &OwnedFd, named: &Path) -> PathBuf {
+    named.to_owned()
+}
+
+/// Reads a file of a folder without links, up to a bound. A link, or anything but a file, is none.
+pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(None);
+    };
+    let Ok(folder) = walk(folder) else {
+        return Ok(None);
+    };
+    // Without NONBLOCK, opening a pipe would wait for its other end.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::openat(&folder, name, flags, Mode::empty()) else {
+        return Ok(None);
+    };
+    let file = File::from(file);
+    if !file.metadata().at("read", path)?.is_file() {
+        return Ok(None);
+    }
+    let mut bytes = Vec::new();
+    file.take(max_bytes)
+        .read_to_end(&mut bytes)
+        .at("read", path)?;
+    Ok(Some(bytes))
+}
+
+/// Makes a folder beneath another, with those above it; none of them may be a link.
+pub(crate) fn make_beneath(root: &Path, path: &Path) -> Result<()> {
+    let mut here = open_folder(root)?;
+    let place = root.join(path);
+    for part in path.components() {
+        let Component::Normal(name) = part else {
+            return Err(io::Error::from(io::ErrorKind::InvalidInput)).at("make", &place);
+        };
+        match rustix::fs::mkdirat(&here, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno).at("make", &place),
+        }
+        here = rustix::fs::openat(&here, name, LISTING, Mode::empty()).at("make", &place)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn no_link_is_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("found");
+        fs::create_dir_all(root.join("real/inner")).expect("made");
+        symlink("real", root.join("link")).expect("linked");
+        for (path, opens) in [
+            ("real", true),
+            ("real/inner", true),
+            ("link", false),
+            ("link/inner", false),
+            ("real/../real", false),
+            ("missing", false),
+        ] {
+            assert_eq!(open_folder(&root.join(path)).is_ok(), opens, "{path}");
+        }
+        for (path, makes) in [("real/a/b", true), ("link/c", false), ("../d", false)] {
+            let made = make_beneath(&root, Path::new(path));
+            assert_eq!(made.is_ok(), makes, "{path}");
+            assert_eq!(root.join(path).is_dir(), makes, "{path}");
+        }
+    }
+
+    #[test]
+    fn only_files_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("found");
+        fs::create_dir(root.join("real")).expect("made");
+        fs::write(root.join("real/file"), "text").expect("written");
+        symlink("real", root.join("link")).expect("linked");
+        symlink("file", root.join("real/other")).expect("linked");
+        for (path, text) in [
+            ("real/file", Some(&b"te"[..])),
+            ("real/other", None),
+            ("link/file", None),
+            ("real", None),
+            ("missing", None),
+        ] {
+            let read = read_file(&root.join(path), 2).expect("no failure");
+            assert_eq!(read.as_deref(), text, "{path}");
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_is_held_is_found_whatever_takes_its_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("found");
+        fs::create_dir(root.join("sub")).expect("made");
+        let held = open_folder(&root.join("sub")).expect("opened");
+        fs::rename(root.join("sub"), root.join("away")).expect("moved");
+        symlink("/", root.join("sub")).expect("linked");
+        let real = fs::canonicalize(path_of(&held, &root.join("sub")));
+        assert_eq!(real.expect("found"), root.join("away"));
+    }
+}
