@@ -134,12 +134,32 @@ impl RunState {
         let Event::Admitted { spec } = &first.event else {
             return Err(illegal(first, "the first event is not the admission"));
         };
-        let mut state = Self::admitted(first.run, Arc::new((**spec).clone()), past);
-        state.head = first.seq;
-        for entry in rest {
-            state.apply(entry)?;
+        let spec = Arc::new((**spec).clone());
+        Self::admitted(first.run, spec, past).followed_by(first.seq, rest)
+    }
+
+    /// The same of a journal that nobody else needs: the spec, which is most of a short one, is not
+    /// copied.
+    pub fn fold_owned(past: &Past, mut entries: Vec<JournalEntry>) -> Result<Self, IllegalEvent> {
+        let rest = entries.split_off(entries.len().min(1));
+        match entries.pop() {
+            Some(JournalEntry {
+                run,
+                seq,
+                event: Event::Admitted { spec },
+                ..
+            }) => Self::admitted(run, Arc::new(*spec), past).followed_by(seq, &rest),
+            // For the words about what is wrong.
+            other => Self::fold(past, &Vec::from_iter(other)),
         }
-        Ok(state)
+    }
+
+    fn followed_by(mut self, head: Seq, rest: &[JournalEntry]) -> Result<Self, IllegalEvent> {
+        self.head = head;
+        for entry in rest {
+            self.apply(entry)?;
+        }
+        Ok(self)
     }
 
     fn admitted(run: RunId, spec: Arc<RunSpec>, past: &Past) -> Self {

@@ -124,12 +124,14 @@ impl From<sortie_core::Budget> for Budget {
 #[serde(deny_unknown_fields)]
 pub struct NewTask {
     /// What it is to do.
+    #[schema(min_length = 1)]
     pub message: String,
     /// What people call it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub agent: Option<String>,
     /// The model, whatever the agent wants.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,9 +147,11 @@ pub struct NewTask {
     pub thinking: Option<String>,
     /// `channel:chat_id`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub session_id: Option<String>,
     /// The folder it works in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub workspace: Option<String>,
     /// How calls that change something are treated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,6 +198,7 @@ pub struct NewTask {
     pub lang: Option<Lang>,
     /// A finished run to go on from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub continues: Option<String>,
 }
 
@@ -202,15 +207,18 @@ pub struct NewTask {
 #[serde(deny_unknown_fields)]
 pub struct NewMessage {
     /// The words.
+    #[schema(min_length = 1)]
     pub text: String,
     /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub agent: Option<String>,
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The folder it works in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub workspace: Option<String>,
     /// How calls that change something are treated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -268,6 +276,7 @@ pub struct ForkBody {
 #[serde(deny_unknown_fields)]
 pub struct SteerBody {
     /// The words.
+    #[schema(min_length = 1)]
     pub text: String,
 }
 
@@ -277,8 +286,10 @@ pub struct SteerBody {
 pub struct AnswerBody {
     /// Which question; its only open one if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub request_id: Option<String>,
     /// The words.
+    #[schema(min_length = 1)]
     pub text: String,
 }
 
@@ -311,6 +322,7 @@ pub struct ApprovalBody {
     pub lasting: Option<String>,
     /// With a no: what to do instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub words: Option<String>,
 }
 
@@ -329,6 +341,7 @@ pub enum ApprovalDecision {
 #[serde(deny_unknown_fields)]
 pub struct ExplainBody {
     /// The tool.
+    #[schema(min_length = 1)]
     pub tool: String,
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -336,9 +349,11 @@ pub struct ExplainBody {
     pub arguments: Option<Value>,
     /// The agent; the main agent if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub agent: Option<String>,
     /// The folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub workspace: Option<String>,
     /// How calls that change something are treated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -349,12 +364,14 @@ pub struct ExplainBody {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKey {
-    /// What people call it.
+    /// What people call it; no other key of the same tenant is called so.
+    #[schema(min_length = 1, max_length = 64)]
     pub name: String,
     /// What it may do.
     pub role: Role,
     /// Whose things it sees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1)]
     pub tenant: Option<String>,
     /// How long it holds; for ever if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]

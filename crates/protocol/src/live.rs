@@ -90,7 +90,8 @@ pub enum Control {
     Hello {
         /// Names this life of the server.
         epoch: String,
-        /// The last event so far.
+        /// The last event so far. Numbers count what happens on the whole server, also what this key
+        /// may not see: whoever comes back has to say where it was.
         seq: u64,
         /// How often it says that it lives.
         heartbeat_ms: u64,
@@ -145,7 +146,8 @@ pub enum Control {
     },
     /// The server lives.
     Heartbeat {
-        /// The last event so far.
+        /// The last event so far. Numbers count what happens on the whole server, also what this key
+        /// may not see: whoever comes back has to say where it was.
         seq: u64,
         /// When.
         at: String,

@@ -17,11 +17,11 @@ pub struct ServerState {
     pub epoch: String,
     /// Its home folder; empty for keys of a tenant.
     pub home: String,
-    /// The queues.
+    /// The queues; none for keys of a tenant, because they are everybody's.
     pub lanes: Vec<LaneState>,
-    /// The models that were asked.
+    /// The models that were asked; none for keys of a tenant.
     pub models: Vec<ModelState>,
-    /// Who is listening.
+    /// Who is listening; nobody for keys of a tenant.
     pub connections: Connections,
     /// How long it has been up.
     pub uptime_seconds: u64,

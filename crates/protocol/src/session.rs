@@ -72,7 +72,9 @@ pub struct Turn {
     pub task: Task,
     /// What was said and done.
     pub items: Vec<TranscriptItem>,
-    /// The runs that it started.
+    /// Items before these that did not fit; the task's own transcript has them.
+    pub left_out: u64,
+    /// The runs that it started, with their texts cut.
     pub children: Vec<Task>,
 }
 

@@ -1,35 +1,69 @@
 //! What one run may do, asked at the door of every call and again at the moment of use.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use sortie_core::{Ruling, RunSpec, SandboxMode};
+use sortie_core::{Policy, Ruling, RunSpec, SandboxMode};
 use sortie_policy::{AtUse, Call, Compiled, Explanation, ToolFacts};
 
 /// How many policies are kept read; runs that are alive at once have few different ones.
 const MAX_KEPT: usize = 256;
+/// How many hashes are kept: as many as a run has different kinds of children at once.
+const MAX_HASHES: usize = 8;
 
 /// Policies that were read, by their hash: siblings share one, so that ten thousand runs cost one.
 #[derive(Debug, Default)]
-pub(crate) struct Policies(Mutex<BTreeMap<String, Arc<Compiled>>>);
+pub(crate) struct Policies(Mutex<BTreeMap<String, Kept>>);
+
+/// A policy as it was written and as it was read.
+#[derive(Debug)]
+struct Kept {
+    policy: Policy,
+    compiled: Arc<Compiled>,
+}
 
 impl Policies {
-    /// The policy of a run, read. What was admitted is hashed again, so that nothing can pass for
-    /// something else.
+    /// The policy of a run, read. What was admitted is compared as a whole, whatever hash it names,
+    /// so that nothing can pass for something else.
     pub(crate) fn of(&self, spec: &RunSpec) -> Arc<Compiled> {
-        let hash = sortie_policy::hash(&spec.policy);
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(compiled) = kept.get(&hash) {
-            return Arc::clone(compiled);
+        if let Some(known) = kept.get(&spec.policy_hash)
+            && known.policy == spec.policy
+        {
+            return Arc::clone(&known.compiled);
         }
         if kept.len() == MAX_KEPT {
             kept.clear();
         }
         let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
-        kept.insert(hash, Arc::clone(&compiled));
+        let known = Kept {
+            policy: spec.policy.clone(),
+            compiled: Arc::clone(&compiled),
+        };
+        kept.insert(spec.policy_hash.clone(), known);
         compiled
+    }
+}
+
+/// Hashes of policies that were made lately: siblings have the same one.
+#[derive(Debug, Default)]
+pub(crate) struct Hashes(Mutex<VecDeque<(Policy, String)>>);
+
+impl Hashes {
+    /// The hash of a policy.
+    pub(crate) fn of(&self, policy: &Policy) -> String {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, hash)) = kept.iter().find(|(known, _)| known == policy) {
+            return hash.clone();
+        }
+        if kept.len() == MAX_HASHES {
+            kept.pop_front();
+        }
+        let hash = sortie_policy::hash(policy);
+        kept.push_back((policy.clone(), hash.clone()));
+        hash
     }
 }
 

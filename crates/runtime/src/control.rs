@@ -2,7 +2,7 @@
 
 use sortie_core::{
     Event, InboxItem, Lane, ListFilter, NotificationKind, PauseReport, RunId, RunRecord, RunSpec,
-    Sender, Seq, StoreError,
+    Sender, StoreError,
 };
 
 use crate::runtime::{NewRun, Runtime, RuntimeError};
@@ -78,7 +78,7 @@ impl Runtime {
 
     /// What a run was admitted with.
     pub async fn spec(&self, run: RunId) -> Result<RunSpec, RuntimeError> {
-        let first = self.events(run, Seq(0)).await?.into_iter().next();
+        let first = self.shared.store.first(run).await?;
         match first.map(|entry| entry.event) {
             Some(Event::Admitted { spec }) => Ok(*spec),
             Some(_) | None => {
@@ -93,8 +93,27 @@ impl Runtime {
     /// Says something in a conversation, as a person: to its last turn while that is under way, or
     /// in a new turn that goes on from it. `new.task` is the message.
     pub async fn say(&self, new: NewRun) -> Result<Said, RuntimeError> {
+        self.say_if(new, |_| Ok(())).await
+    }
+
+    /// The same, if whoever speaks may go on from the last turn: that is asked about what the turn was
+    /// admitted with, while nobody else can begin another.
+    pub async fn say_if<E: From<RuntimeError> + Send>(
+        &self,
+        new: NewRun,
+        may_go_on: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
+    ) -> Result<Said, E> {
         let one_at_a_time = self.shared.saying.lock().await;
         let last = self.last_turn(&new).await?;
+        if let Some(last) = last.as_ref().filter(|last| can_go_on(last)) {
+            may_go_on(&self.spec(last.run_id).await?)?;
+        }
+        let said = self.say_now(new, last).await?;
+        drop(one_at_a_time);
+        Ok(said)
+    }
+
+    async fn say_now(&self, new: NewRun, last: Option<RunRecord>) -> Result<Said, RuntimeError> {
         if let Some(last) = last.as_ref().filter(|last| !last.status.is_terminal()) {
             let item = InboxItem::Steer {
                 from: Sender::Person,
@@ -113,9 +132,7 @@ impl Runtime {
                 Err(error) => return Err(error.into()),
             }
         }
-        let continues = last
-            .filter(|last| last.cleaned_at.is_none() && last.archived_at.is_none())
-            .map(|last| last.run_id);
+        let continues = last.filter(can_go_on).map(|last| last.run_id);
         let run = self
             .create(NewRun {
                 continues,
@@ -123,7 +140,6 @@ impl Runtime {
                 ..new
             })
             .await?;
-        drop(one_at_a_time);
         Ok(Said {
             run,
             steered: false,
@@ -151,4 +167,9 @@ impl Runtime {
         };
         Ok(self.list(filter).await?.into_iter().next())
     }
+}
+
+/// Whether the history of a turn is still there.
+fn can_go_on(last: &RunRecord) -> bool {
+    last.cleaned_at.is_none() && last.archived_at.is_none()
 }

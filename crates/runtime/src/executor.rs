@@ -1,6 +1,7 @@
 //! How a run runs: take the inbox into the journal, ask the machine, act, append; until it ends,
 //! waits for its children, or has to be given back.
 
+mod ending;
 mod paying;
 
 use std::sync::Arc;
@@ -11,11 +12,11 @@ use futures::stream::FuturesUnordered;
 use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
     Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fault, Fence,
-    Finish, Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind,
-    Outcome, Park, Reason, RunSpec, StoreError, Summary, ToolCall, ToolSpec, TurnOptions,
-    WaitingOn, is_too_deep,
+    Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
+    Park, Reason, RunSpec, StoreError, ToolCall, ToolSpec, TurnOptions, Unread, WaitingOn,
+    is_too_deep,
 };
-use sortie_text::{first_chars, t, text};
+use sortie_text::{first_chars, t};
 use tokio::sync::watch;
 
 use crate::ask::{Album, Asking};
@@ -53,12 +54,13 @@ pub(crate) async fn execute(
     signals: watch::Receiver<Signals>,
 ) -> Result<LetGo, PenError> {
     let fence = claimed.fence;
-    let state = match past::load(&shared, &claimed).await {
+    let state = match past::load(&shared, claimed.entries).await {
         Ok(state) => state,
-        Err(Unreadable(what)) => return give_up(&shared, fence, &what).await,
+        Err(Unreadable(what)) => return ending::give_up(&shared, fence, &what).await,
     };
     let spec = Arc::clone(state.spec());
     let woken = fence.epoch.0 > 1;
+    let inbox_waiting = woken || claimed.inbox_waiting;
     if fence.epoch.0 == 1 {
         shared.notify(
             fence.run,
@@ -90,7 +92,7 @@ pub(crate) async fn execute(
         // As the claim says it; who is woken has waited for something else.
         told: (!woken).then_some(WaitingOn::Model),
     };
-    executor.run(woken).await
+    executor.run(inbox_waiting).await
 }
 
 struct Executor {
@@ -152,10 +154,10 @@ enum Went<T> {
 }
 
 impl Executor {
-    async fn run(mut self, woken: bool) -> Result<LetGo, PenError> {
-        let mut inbox_hint = woken;
+    async fn run(mut self, mut inbox_hint: bool) -> Result<LetGo, PenError> {
         if let Some(refused) = self.settle_in().await? {
-            return self.finish(refused).await;
+            self.finish(refused, Unread::Dropped).await?;
+            return Ok(LetGo::Ended);
         }
         loop {
             let signals = self.signals.borrow_and_update().clone();
@@ -204,7 +206,12 @@ impl Executor {
                     }
                     inbox_hint = true;
                 }
-                Step::Finish(outcome) => return self.finish(outcome).await,
+                Step::Finish(outcome) => {
+                    if self.finish(outcome, Unread::First).await? {
+                        return Ok(LetGo::Ended);
+                    }
+                    inbox_hint = true;
+                }
                 Step::Done => return Ok(LetGo::Ended),
             }
         }
@@ -580,52 +587,6 @@ impl Executor {
         Ok(LetGo::Released)
     }
 
-    async fn finish(mut self, outcome: Outcome) -> Result<LetGo, PenError> {
-        let (events, blobs) = self.collect().await;
-        let finishing = self.shared.store.finish(Finish {
-            fence: self.fence,
-            at: self.shared.clock.now(),
-            events,
-            blobs,
-            summary: self.pen.state().summary(),
-            outcome,
-            audit: self.pen.take_later(),
-        });
-        // The store keeps the order, so the end need not wait for what was written before it to be
-        // durable; but a failure of either is a failure.
-        let (finished, settled) = futures::join!(finishing, self.pen.settle());
-        settled?;
-        let report = finished?;
-        crash::point(Point::AfterFinish);
-        self.shared.ended(report);
-        Ok(LetGo::Ended)
-    }
-
-    /// Keeps what was changed in the run's own worktree. A worktree that cannot be collected stays
-    /// where it is, and can be looked at by `sortie tasks diff`.
-    async fn collect(&mut self) -> (Vec<Event>, Vec<Blob>) {
-        if self.pen.state().worktree().is_none() {
-            return (Vec::new(), Vec::new());
-        }
-        match self.shared.worktrees.collect(self.fence.run).await {
-            Ok(None) => (vec![Event::Collected { changes: None }], Vec::new()),
-            Ok(Some(collected)) => {
-                let blob = Blob {
-                    id: collected.changes.diff.clone(),
-                    bytes: collected.diff,
-                };
-                let event = Event::Collected {
-                    changes: Some(collected.changes),
-                };
-                (vec![event], vec![blob])
-            }
-            Err(message) => {
-                tracing::error!(run = %self.fence.run, message, "a worktree could not be collected");
-                (Vec::new(), Vec::new())
-            }
-        }
-    }
-
     /// What may come before the work under way is done.
     fn interruptions(&self, grace: Duration) -> Interruptions {
         let deadline = self.pen.state().deadline();
@@ -760,36 +721,4 @@ fn readable(arguments: Arguments) -> Arguments {
         },
         arguments @ (Arguments::Json(_) | Arguments::Malformed { .. }) => arguments,
     }
-}
-
-/// Ends a run whose journal cannot be read, with what its record still says.
-async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result<LetGo, PenError> {
-    tracing::error!(run = %fence.run, what, "a journal cannot be read");
-    let record = shared.store.get(fence.run).await?;
-    let partial = record.summary.last_text.clone();
-    let report = shared
-        .store
-        .finish(Finish {
-            fence,
-            at: shared.clock.now(),
-            events: Vec::new(),
-            blobs: Vec::new(),
-            summary: Summary {
-                waiting_on: None,
-                ..record.summary
-            },
-            audit: Vec::new(),
-            outcome: Outcome::Failed {
-                reason: Reason::Error,
-                message: text(
-                    shared.settings_lang(),
-                    "fail-damaged",
-                    &[("what", what.into())],
-                ),
-                partial,
-            },
-        })
-        .await?;
-    shared.ended(report);
-    Ok(LetGo::Ended)
 }

@@ -22,6 +22,7 @@ mod fork;
 mod inquiry;
 mod live;
 mod log;
+mod particulars;
 mod past;
 mod pen;
 mod preview;
@@ -35,6 +36,7 @@ mod spawner;
 mod telling;
 mod toolbox;
 mod views;
+mod workplace;
 
 pub use agents::Agents;
 pub use clock::ProcessClock;
@@ -47,6 +49,7 @@ pub use settings::{
     SkillSettings,
 };
 pub use sinks::{FileSink, Sink, SinkError};
+pub use sortie_agent::Particulars;
 pub use sortie_agent::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline};
 pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};

@@ -1,7 +1,7 @@
 //! What a run knows when it is claimed: its own journal, and those of the runs it goes on from.
 
 use sortie_agent::{MAX_EARLIER_RUNS, Past, RunState};
-use sortie_core::{BlobId, Claimed, Event, JournalEntry, RunId, RunSpec, Seq};
+use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq};
 
 use crate::runtime::Shared;
 
@@ -9,13 +9,15 @@ use crate::runtime::Shared;
 pub(crate) struct Unreadable(pub(crate) String);
 
 /// Folds the journal of a claimed run.
-pub(crate) async fn load(shared: &Shared, claimed: &Claimed) -> Result<RunState, Unreadable> {
-    let entries = claimed
-        .entries
-        .as_ref()
-        .map_err(|what| Unreadable(what.clone()))?;
-    let past = past_of(shared, entries).await?;
-    RunState::fold(&past, entries).map_err(|error| Unreadable(error.to_string()))
+///
+/// Takes the journal away: a run that waits for a model would keep it until it ends.
+pub(crate) async fn load(
+    shared: &Shared,
+    entries: Result<Vec<JournalEntry>, String>,
+) -> Result<RunState, Unreadable> {
+    let entries = entries.map_err(Unreadable)?;
+    let past = past_of(shared, &entries).await?;
+    RunState::fold_owned(&past, entries).map_err(|error| Unreadable(error.to_string()))
 }
 
 /// A long output of a run, or of the run that it goes on from.

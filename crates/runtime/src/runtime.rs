@@ -25,6 +25,7 @@ use crate::clock::ProcessClock;
 use crate::fork::{self, Fork};
 use crate::live::Live;
 use crate::log::{ToolCallLog, tool_calls};
+use crate::particulars::Looks;
 use crate::scheduler;
 use crate::settings::Settings;
 use crate::sinks::Sink;
@@ -108,7 +109,7 @@ pub struct NewRun {
     pub sampling: Sampling,
     /// The JSON schema that the result has to fit.
     pub result_schema: Option<Value>,
-    /// The folder it works in.
+    /// The folder it works in, by a path without links.
     pub workspace: PathBuf,
     /// Its language.
     pub lang: Lang,
@@ -137,8 +138,22 @@ pub struct NewRun {
 }
 
 impl NewRun {
-    /// A main run in `workspace`, with every default.
+    /// A main run in `workspace`, with every default. Links that lead there are followed now, and
+    /// never again.
     pub fn new(task: impl Into<String>, workspace: impl Into<PathBuf>, model: &str) -> Self {
+        let given: PathBuf = workspace.into();
+        // A folder that is not there is told about by whoever works in it.
+        let workspace = given.canonicalize().unwrap_or(given);
+        Self::in_checked_folder(task, workspace, model)
+    }
+
+    /// The same in a folder that somebody has looked at, whose path has no links: if one is put there
+    /// meanwhile, the run is refused, rather than admitted elsewhere.
+    pub fn in_checked_folder(
+        task: impl Into<String>,
+        workspace: impl Into<PathBuf>,
+        model: &str,
+    ) -> Self {
         Self {
             session: SessionKey::cli(),
             agent: None,
@@ -223,6 +238,8 @@ pub(crate) struct Shared {
     deltas: broadcast::Sender<(RunId, Arc<str>)>,
     /// One message at a time finds out which turn it belongs to.
     pub(crate) saying: tokio::sync::Mutex<()>,
+    /// What was read of journals for people who look at tasks.
+    pub(crate) looks: Looks,
 }
 
 impl Runtime {
@@ -243,6 +260,7 @@ impl Runtime {
             notifications: broadcast::Sender::new(NOTIFICATIONS_KEPT),
             deltas: broadcast::Sender::new(DELTAS_KEPT),
             saying: tokio::sync::Mutex::new(()),
+            looks: Looks::default(),
         });
         let recovered = shared.recover(RecoverScope::All).await?;
         let stop = CancellationToken::new();

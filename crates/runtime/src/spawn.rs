@@ -15,14 +15,16 @@ use sortie_core::{
 };
 use sortie_policy::{
     Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
-    hash, matches,
+    matches,
 };
 use sortie_text::{first_chars, one_line, t, text};
 
 use crate::agents::Agents;
+use crate::authority::Hashes;
 use crate::runtime::NewRun;
 use crate::settings::{AgentSettings, ModelDefaults, RunDefaults, Settings};
 use crate::toolbox::{Toolbox, ToolboxError};
+use crate::workplace;
 
 /// The longest task a run can be given. A model that writes more has pasted something into it.
 const MAX_TASK_CHARS: usize = 200_000;
@@ -53,6 +55,7 @@ pub struct Planner {
     pub(crate) skills: Arc<dyn Skills>,
     /// The hash of the settings that give authority.
     operator: String,
+    hashes: Hashes,
 }
 
 /// Who asks for a child.
@@ -94,14 +97,16 @@ impl Planner {
             toolbox: Toolbox::new(tools)?,
             agents,
             operator: settings.authority_hash(),
+            hashes: Hashes::default(),
             settings,
             skills,
         })
     }
 
     /// Decides about a run without a parent.
-    pub(crate) fn root_spec(&self, run: RunId, new: NewRun) -> Result<RunSpec, SpawnRefused> {
+    pub(crate) fn root_spec(&self, run: RunId, mut new: NewRun) -> Result<RunSpec, SpawnRefused> {
         let lang = new.lang;
+        new.workspace = workplace::checked(lang, &new.workspace)?;
         let lane = new.lane;
         let agent = match &new.agent {
             None if lane == Lane::Main => self.agents.main().clone(),
@@ -181,7 +186,7 @@ impl Planner {
             continues: new.continues,
             fork: None,
             report_to: new.report_to,
-            policy_hash: hash(&admitted.policy),
+            policy_hash: self.hashes.of(&admitted.policy),
             policy: admitted.policy,
             operator: self.operator.clone(),
             skills,
@@ -214,6 +219,7 @@ impl Planner {
         if !self.settings.subagents_enabled {
             return Err(SpawnRefused(text(lang, "spawn-disabled", &[])));
         }
+        workplace::checked(lang, requester.workspace)?;
         if let Some(model) = &request.model
             && MODELS_IN_FILES
                 .iter()
@@ -321,7 +327,7 @@ impl Planner {
             continues,
             fork: None,
             report_to: Vec::new(),
-            policy_hash: hash(&admitted.policy),
+            policy_hash: self.hashes.of(&admitted.policy),
             policy: admitted.policy,
             operator: parent.operator.clone(),
             skills,

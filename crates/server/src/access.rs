@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use axum::http::Method;
 use sortie_core::{
-    ListFilter, MIN_PREFIX_CHARS, Mode, OpenRequest, RunId, RunRecord, SessionKey, StoreError,
-    Tenant,
+    ListFilter, MIN_PREFIX_CHARS, Mode, ModelChoice, OpenRequest, RunId, RunRecord, RunSpec,
+    SessionKey, StoreError, Tenant,
 };
 use sortie_protocol::Role;
 
@@ -28,8 +28,10 @@ const ADMIN: &[&str] = &[
 ];
 /// Kinds of models that read a path of this machine.
 const LOCAL_MODELS: [&str; 2] = ["script:", "replay:"];
-/// How many tasks of a tenant are looked through for a prefix.
-const MAX_LOOKED_THROUGH: u32 = 1_000;
+/// Tasks that fit a prefix and are counted; more than one is too many in any case.
+const MAX_FITTING: u32 = 100;
+/// Hexadecimal digits of an id.
+const ID_DIGITS: usize = 32;
 
 /// The role that a route needs. Looking is for viewers, everything else for operators, unless the
 /// route is in a list.
@@ -82,20 +84,24 @@ impl App {
                 found => Ok(found?),
             };
         };
+        let Some((first, beyond)) = range(&prefix) else {
+            return Err(no_task(&prefix));
+        };
         let records = self
             .runtime
             .list(ListFilter {
                 tenant: Some(tenant.clone()),
-                text: Some(prefix.clone()),
+                before: Some(beyond),
                 archived: true,
-                limit: MAX_LOOKED_THROUGH,
+                limit: MAX_FITTING,
                 ..ListFilter::default()
             })
             .await?;
+        // Newest first, so those that fit are the first ones.
         let mut fitting = records
             .iter()
             .map(|record| record.run_id)
-            .filter(|run| run.to_string().starts_with(&prefix));
+            .take_while(|run| *run >= first);
         match (fitting.next(), fitting.count()) {
             (None, _) => Err(no_task(&prefix)),
             (Some(run), 0) => Ok(run),
@@ -185,6 +191,71 @@ impl App {
         }
     }
 
+    /// Whether a caller may say what becomes of a run: only of one that it could have made itself, or
+    /// it would borrow the rights of whoever made it. What a tree may do is said at its root.
+    pub(crate) async fn may_drive(
+        &self,
+        caller: &Caller,
+        record: &RunRecord,
+    ) -> Result<(), Problem> {
+        if caller.rules_all() {
+            return Ok(());
+        }
+        self.could_make(caller, &self.runtime.spec(record.root).await?)
+    }
+
+    /// The task that a caller means and may drive.
+    pub(crate) async fn driven(&self, caller: &Caller, id: &str) -> Result<RunId, Problem> {
+        let record = self.task(caller, id).await?;
+        self.may_drive(caller, &record).await?;
+        Ok(record.run_id)
+    }
+
+    /// Whether a caller may reply to what a run asks: a reply drives it too.
+    pub(crate) async fn may_reply(
+        &self,
+        caller: &Caller,
+        request: &OpenRequest,
+    ) -> Result<(), Problem> {
+        let record = self.runtime.get(request.task_id).await?;
+        self.may_drive(caller, &record).await
+    }
+
+    /// Whether a caller could have made a run of its own like this one.
+    pub(crate) fn could_make(&self, caller: &Caller, spec: &RunSpec) -> Result<(), Problem> {
+        let may = self.mode(caller, Some(spec.policy.mode));
+        let problem = match may.and_then(|_| self.could_begin(caller, spec)) {
+            Err(problem) if problem.kind() == Kind::Forbidden => problem,
+            other => return other,
+        };
+        Err(Problem::forbidden(format!(
+            "that task has rights which this key has not, so it is for an admin; make one of your own \
+             ({})",
+            problem.detail()
+        )))
+    }
+
+    /// The same, whatever its mode.
+    pub(crate) fn could_begin(&self, caller: &Caller, spec: &RunSpec) -> Result<(), Problem> {
+        if caller.rules_all() {
+            return Ok(());
+        }
+        // An agent's own model is the choice of whoever set up the server.
+        if spec.agent.model != ModelChoice::Named(spec.model.clone()) {
+            self.check_model(caller, Some(&spec.model))?;
+        }
+        for model in &spec.fallbacks {
+            self.check_model(caller, Some(model))?;
+        }
+        self.workspace(caller, Some(&spec.workspace.display().to_string()))?;
+        if !spec.report_to.is_empty() {
+            return Err(Problem::forbidden(
+                "the task reports to places outside; only an admin without a tenant may do that",
+            ));
+        }
+        Ok(())
+    }
+
     /// Whether a caller may name this model: some kinds of models read files of this machine.
     pub(crate) fn check_model(&self, caller: &Caller, model: Option<&str>) -> Result<(), Problem> {
         let Some(model) = model else {
@@ -216,6 +287,16 @@ pub(crate) fn session(caller: &Caller, wanted: Option<&str>) -> Result<SessionKe
     }
     text.parse()
         .map_err(|error: sortie_core::BadSessionKey| Problem::bad(error.to_string()))
+}
+
+/// The first id that begins with these digits, and the last one that could.
+fn range(prefix: &str) -> Option<(RunId, RunId)> {
+    let digits: String = prefix.chars().filter(|digit| *digit != '-').collect();
+    if digits.len() >= ID_DIGITS {
+        return None;
+    }
+    let filled = |with: &str| format!("{digits}{}", with.repeat(ID_DIGITS - digits.len()));
+    Some((filled("0").parse().ok()?, filled("f").parse().ok()?))
 }
 
 pub(crate) fn no_task(id: &str) -> Problem {

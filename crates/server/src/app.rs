@@ -32,6 +32,9 @@ pub(crate) struct App {
     pub(crate) keys: KeyRing,
     pub(crate) links: Links,
     pub(crate) names: Names,
+    /// The name of the cookie of browser sessions. It has the port in it, because browsers send a
+    /// cookie to all ports of a machine: two servers would throw each other's browsers out.
+    pub(crate) cookie: String,
     pub(crate) failures: Failures,
     pub(crate) rates: Rates,
     pub(crate) under_way: UnderWay,

@@ -12,7 +12,7 @@ const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'sel
 /// For everything else.
 const API_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 /// Nothing that a page could ask a browser for is of use here.
-const PERMISSIONS: &str = "accelerometer=(), autoplay=(), bluetooth=(), camera=(), \
+const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), \
     display-capture=(), geolocation=(), gyroscope=(), hid=(), magnetometer=(), microphone=(), \
     midi=(), payment=(), serial=(), usb=(), xr-spatial-tracking=()";
 
@@ -28,7 +28,13 @@ pub(crate) async fn add(request: Request, next: Next) -> Response {
     let policy = if is_page { PAGE_POLICY } else { API_POLICY };
     set(headers, header::CONTENT_SECURITY_POLICY, policy);
     set(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    set(headers, header::REFERRER_POLICY, "no-referrer");
+    // A form on a page without a referrer is sent with the origin "null", which is nobody's.
+    let referrer = if is_page {
+        "same-origin"
+    } else {
+        "no-referrer"
+    };
+    set(headers, header::REFERRER_POLICY, referrer);
     set(
         headers,
         HeaderName::from_static("cross-origin-opener-policy"),

@@ -19,10 +19,12 @@ mod listen;
 mod metrics;
 mod once;
 mod openapi;
+mod pages;
 mod problem;
 mod random;
 mod routes;
 mod server;
+mod strangers;
 
 pub use config::{Rate, ServerConfig, ServerLimits, TenantConfig};
 pub use host::{Host, HostError};

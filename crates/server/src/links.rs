@@ -6,13 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use sortie_core::Timestamp;
 use sortie_protocol::Role;
 
-use crate::keys::{hash_of, same};
+use crate::keys::{MAX_KEYS, hash_of, same};
 use crate::random::{self, NoRandomness};
 
 /// How long a link works.
 const LIFE_MS: i64 = 5 * 60 * 1_000;
-/// Links that are open at once; the oldest goes when there is one more.
-const MAX_OPEN: usize = 64;
+/// Links of one key that are open at once; its oldest goes when there is one more.
+const MAX_OF_KEY: usize = 8;
+/// All of them, as many as all keys may have: one key's never drive out another's.
+const MAX_OPEN: usize = MAX_OF_KEY * MAX_KEYS;
 
 /// The links that nobody has used yet. Only hashes are kept, and only in memory.
 #[derive(Debug, Default)]
@@ -32,6 +34,8 @@ struct Open {
 pub(crate) struct Pass {
     /// The key behind it.
     pub(crate) key: String,
+    /// Which of the key's secrets it comes from, with which it ends.
+    pub(crate) mark: String,
     /// What the browser may do.
     pub(crate) role: Role,
 }
@@ -47,6 +51,12 @@ impl Links {
         let expires_at = now.plus_ms(LIFE_MS);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|link| now < link.expires_at);
+        let its = |link: &Open| link.pass.key == pass.key;
+        if open.iter().filter(|link| its(link)).count() >= MAX_OF_KEY
+            && let Some(oldest) = open.iter().position(its)
+        {
+            open.remove(oldest);
+        }
         if open.len() >= MAX_OPEN {
             open.pop_front();
         }
@@ -78,34 +88,37 @@ impl Links {
 mod tests {
     use super::*;
 
+    fn pass(key: &str) -> Pass {
+        Pass {
+            key: key.to_owned(),
+            mark: "0011223344556677".to_owned(),
+            role: Role::Viewer,
+        }
+    }
+
     #[test]
     fn a_link_works_once_and_not_too_late() {
         let links = Links::default();
-        let pass = Pass {
-            key: "abcdefgh".to_owned(),
-            role: Role::Viewer,
-        };
         let now = Timestamp(1_000);
-        let (code, _) = links.make(pass.clone(), now).unwrap();
-        let (late, _) = links.make(pass.clone(), now).unwrap();
+        let (code, _) = links.make(pass("abcdefgh"), now).unwrap();
+        let (late, _) = links.make(pass("abcdefgh"), now).unwrap();
         assert_eq!(links.take("wrong", now), None);
-        assert_eq!(links.take(&code, now), Some(pass));
+        assert_eq!(links.take(&code, now), Some(pass("abcdefgh")));
         assert_eq!(links.take(&code, now), None);
         assert_eq!(links.take(&late, now.plus_ms(LIFE_MS)), None);
     }
 
     #[test]
-    fn open_links_are_bounded() {
+    fn open_links_of_a_key_are_bounded_and_drive_out_no_others() {
         let links = Links::default();
-        let pass = Pass {
-            key: "abcdefgh".to_owned(),
-            role: Role::Viewer,
-        };
-        let (first, _) = links.make(pass.clone(), Timestamp(0)).unwrap();
-        for _ in 0..MAX_OPEN {
-            links.make(pass.clone(), Timestamp(0)).unwrap();
+        let now = Timestamp(0);
+        let (others, _) = links.make(pass("otherkey"), now).unwrap();
+        let (first, _) = links.make(pass("abcdefgh"), now).unwrap();
+        for _ in 0..MAX_OF_KEY {
+            links.make(pass("abcdefgh"), now).unwrap();
         }
-        assert_eq!(links.open.lock().unwrap().len(), MAX_OPEN);
-        assert_eq!(links.take(&first, Timestamp(0)), None);
+        assert_eq!(links.open.lock().unwrap().len(), MAX_OF_KEY + 1);
+        assert_eq!(links.take(&first, now), None);
+        assert_eq!(links.take(&others, now), Some(pass("otherkey")));
     }
 }

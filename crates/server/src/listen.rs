@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -11,11 +10,13 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -24,6 +25,7 @@ use tower::ServiceExt as _;
 
 use crate::app::App;
 use crate::guard::Peer;
+use crate::strangers::Strangers;
 
 /// Headers of one request.
 const MAX_HEADERS: usize = 64;
@@ -31,12 +33,22 @@ const MAX_HEADERS: usize = 64;
 const BUFFER_BYTES: usize = 16 * 1024;
 /// What the system holds for a client that reads slowly. Left to itself it would be megabytes each.
 const SEND_BUFFER_BYTES: usize = 128 * 1024;
+/// Descriptors that are not for clients: the store, worktrees, pipes of commands, sockets of models.
+const KEPT_DESCRIPTORS: u64 = 256;
+/// How long the headers of a request may take when connections run short.
+const HURRIED_HEADER_TIMEOUT: Duration = Duration::from_secs(3);
 /// After a failed accept, which is most often a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Accepts until it is told to stop. Connections go on in the tracker of the app.
 pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router) {
-    let slots = Arc::new(Semaphore::new(app.config.limits.connections));
+    let most = connections(
+        app.config.limits.connections,
+        getrlimit(Resource::Nofile).current,
+    );
+    tracing::debug!(most, "connections at once");
+    let slots = Arc::new(Semaphore::new(most));
+    let strangers = Strangers::new(most / 2);
     loop {
         let slot = tokio::select! {
             biased;
@@ -52,11 +64,21 @@ pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router)
         };
         match accepted {
             Ok((stream, address)) => {
-                let connection = serve(Arc::clone(&app), stream, address, router.clone());
-                app.spawn(async move {
-                    connection.await;
-                    drop(slot);
-                });
+                let peer = Peer {
+                    address: address.ip(),
+                    stranger: Arc::new(strangers.enter(address.ip())),
+                    slot: Arc::new(slot),
+                };
+                let mut header_timeout = app.config.limits.header_timeout;
+                if slots.available_permits() < most / 4 {
+                    header_timeout = header_timeout.min(HURRIED_HEADER_TIMEOUT);
+                }
+                let connection = Connection {
+                    app: Arc::clone(&app),
+                    peer,
+                    header_timeout,
+                };
+                app.spawn(connection.serve(stream, router.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -66,18 +88,83 @@ pub(crate) async fn accept(app: Arc<App>, listener: TcpListener, router: Router)
     }
 }
 
-async fn serve(app: Arc<App>, stream: TcpStream, address: SocketAddr, router: Router) {
-    let tuned = stream
-        .set_nodelay(true)
-        .and_then(|()| Ok(set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES)?));
-    if let Err(error) = tuned {
-        tracing::debug!(%error, "a connection stays as the system made it");
+/// How many clients are connected at once: as many as are allowed, and never so many that nothing is
+/// left to work with.
+fn connections(allowed: usize, descriptors: Option<u64>) -> usize {
+    let possible = descriptors.map_or(u64::MAX, |soft| {
+        // Where the system is that mean, half of it has to do.
+        soft.saturating_sub(KEPT_DESCRIPTORS).max(soft / 2)
+    });
+    allowed
+        .min(usize::try_from(possible).unwrap_or(usize::MAX))
+        .max(1)
+}
+
+/// One client.
+#[derive(Debug)]
+struct Connection {
+    app: Arc<App>,
+    peer: Peer,
+    header_timeout: Duration,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, router: Router) {
+        let Self {
+            app,
+            peer,
+            header_timeout,
+        } = self;
+        let tuned = stream
+            .set_nodelay(true)
+            .and_then(|()| Ok(set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES)?));
+        if let Err(error) = tuned {
+            tracing::debug!(%error, "a connection stays as the system made it");
+        }
+        let stream = Patient::new(stream, app.config.limits.stall_timeout);
+        let stranger = Arc::clone(&peer.stranger);
+        let address = peer.address;
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            // Also bounds how long a connection idles between two requests.
+            .header_read_timeout(header_timeout)
+            .max_headers(MAX_HEADERS)
+            .max_buf_size(BUFFER_BYTES)
+            .serve_connection(TokioIo::new(stream), answers(router, peer))
+            .with_upgrades();
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = stranger.closed() => {
+                tracing::debug!(%address, "a connection of nobody made room for another");
+                return;
+            }
+            () = app.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            // Clients come and go; this is of interest to whoever looks for a fault.
+            tracing::debug!(%error, %address, "a connection broke");
+        }
     }
-    let stream = Patient::new(stream, app.config.limits.stall_timeout);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+}
+
+/// Hands requests of one connection to the router.
+fn answers(
+    router: Router,
+    peer: Peer,
+) -> impl Service<
+    hyper::Request<Incoming>,
+    Response = Response,
+    Error = Infallible,
+    Future = impl Future<Output = Result<Response, Infallible>> + Send,
+> {
+    service_fn(move |request: hyper::Request<Incoming>| {
         let router = router.clone();
         let mut request: Request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(address));
+        request.extensions_mut().insert(peer.clone());
         async move {
             Ok::<_, Infallible>(
                 router
@@ -86,27 +173,7 @@ async fn serve(app: Arc<App>, stream: TcpStream, address: SocketAddr, router: Ro
                     .unwrap_or_else(|no| match no {}),
             )
         }
-    });
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        // Also bounds how long a connection idles between two requests.
-        .header_read_timeout(app.config.limits.header_timeout)
-        .max_headers(MAX_HEADERS)
-        .max_buf_size(BUFFER_BYTES)
-        .serve_connection(TokioIo::new(stream), service)
-        .with_upgrades();
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = app.stop.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        // Clients come and go; this is of interest to whoever looks for a fault.
-        tracing::debug!(%error, %address, "a connection broke");
-    }
+    })
 }
 
 /// A stream whose reader may be slow, but not for ever: one that takes nothing for a while is gone.
@@ -198,6 +265,15 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
+
+    #[test]
+    fn clients_leave_descriptors_for_the_work() {
+        assert_eq!(connections(12_000, Some(1_024)), 1_024 - 256);
+        assert_eq!(connections(12_000, Some(300)), 150);
+        assert_eq!(connections(12_000, Some(0)), 1);
+        assert_eq!(connections(12_000, Some(1 << 20)), 12_000);
+        assert_eq!(connections(12_000, None), 12_000);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_takes_nothing_is_given_up() {

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use sha2::{Digest as _, Sha256};
 use sortie_core::{Begun, RunId, hex};
+use tokio::sync::oneshot;
 
 use crate::app::{App, Shared};
 use crate::body;
@@ -112,7 +113,6 @@ async fn through(
     }
     // Keys are the caller's own: nobody finds another's answer by guessing.
     let key = digest(&[caller.key().as_bytes(), key.as_bytes()]);
-    let is_create = request.method() == Method::POST && request.uri().path() == "/api/tasks";
     let (parts, body) = request.into_parts();
     let bytes = {
         let whole = Request::from_parts(parts.clone(), body);
@@ -126,32 +126,74 @@ async fn through(
     let Some(entry) = Entry::new(app, &key) else {
         return Err(still_under_way());
     };
-    let run = app.runtime.new_run_id();
-    let run = match app.runtime.begin_once(&key, &fingerprint, run).await? {
-        Begun::Fresh => run,
-        Begun::Done { status, body, run } => return Ok(kept(status, body, run)),
-        Begun::Mismatch => {
-            return Err(Problem::new(
-                Kind::IdempotencyMismatch,
-                "this Idempotency-Key was sent with another request; choose a new one",
-            ));
-        }
-        // Nobody here works on it, so its process died. To make the same run again is to find it.
-        Begun::Running { run, .. } if is_create => run,
-        Begun::Running { .. } => {
-            return Err(Problem::new(
-                Kind::OutcomeUnknown,
-                "the server stopped in the middle of the first attempt; look what became of it, and \
-                 send it again with a new Idempotency-Key if it is still needed",
-            ));
-        }
+    let attempt = Attempt {
+        app: Arc::clone(app),
+        entry,
+        fingerprint,
+        is_create: parts.uri.path() == "/api/tasks",
+        request: body::again(parts, bytes),
+        next,
     };
-    let mut again = body::again(parts, bytes);
-    again.extensions_mut().insert(Reserved(run));
-    let response = next.run(again).await;
-    let kept = keep(app, &key, response).await;
-    drop(entry);
-    kept
+    // What was begun is brought to its end and noted, though the client leaves or its time is over:
+    // whoever asks again is told what came of it.
+    let (sender, receiver) = oneshot::channel();
+    app.spawn(async move {
+        // An error means that the client has left.
+        sender.send(attempt.make().await).ok();
+    });
+    receiver.await.unwrap_or_else(|_| {
+        Err(Problem::new(
+            Kind::Internal,
+            "this is a fault of the server",
+        ))
+    })
+}
+
+/// One attempt, which nobody but the server itself interrupts.
+struct Attempt {
+    app: Arc<App>,
+    entry: Entry,
+    fingerprint: String,
+    is_create: bool,
+    request: Request,
+    next: Next,
+}
+
+impl Attempt {
+    async fn make(self) -> Result<Response, Problem> {
+        let Self {
+            app,
+            entry,
+            fingerprint,
+            is_create,
+            mut request,
+            next,
+        } = self;
+        let run = app.runtime.new_run_id();
+        let begun = app.runtime.begin_once(&entry.key, &fingerprint, run).await;
+        let run = match begun? {
+            Begun::Fresh => run,
+            Begun::Done { status, body, run } => return Ok(kept(status, body, run)),
+            Begun::Mismatch => {
+                return Err(Problem::new(
+                    Kind::IdempotencyMismatch,
+                    "this Idempotency-Key was sent with another request; choose a new one",
+                ));
+            }
+            // Nobody here works on it, so its process died. To make the same run again is to find it.
+            Begun::Running { run, .. } if is_create => run,
+            Begun::Running { .. } => {
+                return Err(Problem::new(
+                    Kind::OutcomeUnknown,
+                    "the server stopped in the middle of the first attempt; look what became of it, \
+                     and send it again with a new Idempotency-Key if it is still needed",
+                ));
+            }
+        };
+        request.extensions_mut().insert(Reserved(run));
+        let response = next.run(request).await;
+        keep(&app, &entry.key, response).await
+    }
 }
 
 /// Notes an answer, or that nothing happened.

@@ -20,7 +20,10 @@ pub(crate) enum Kind {
     TooManyRequests,
     Misdirected,
     Unavailable,
+    /// The client took too long.
     Timeout,
+    /// The server did.
+    Overdue,
     Internal,
     IdempotencyMismatch,
     OutcomeUnknown,
@@ -78,6 +81,11 @@ impl Kind {
                 "Not possible right now",
             ),
             Self::Timeout => ("timeout", StatusCode::REQUEST_TIMEOUT, "It took too long"),
+            Self::Overdue => (
+                "timeout",
+                StatusCode::SERVICE_UNAVAILABLE,
+                "It takes too long",
+            ),
             Self::Internal => (
                 "internal",
                 StatusCode::INTERNAL_SERVER_ERROR,
@@ -242,7 +250,10 @@ impl From<crate::keys::KeyError> for Problem {
         use crate::keys::KeyError;
         match &error {
             KeyError::NoSuchKey(_) => Self::not_found(error.to_string()),
-            KeyError::BadName | KeyError::TooMany => Self::bad(error.to_string()),
+            KeyError::BadName | KeyError::TooMany | KeyError::TooManyOfTenant => {
+                Self::bad(error.to_string())
+            }
+            KeyError::NameTaken(_) => Self::conflict(error.to_string()),
             KeyError::Random(_) | KeyError::Unreadable { .. } | KeyError::File { .. } => {
                 internal(&error)
             }

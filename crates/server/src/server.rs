@@ -16,7 +16,7 @@ use crate::config::ServerConfig;
 use crate::guard::{Failures, Names, Rates};
 use crate::host::Host;
 use crate::hub::Hub;
-use crate::keys::{KeyError, KeyFile, KeyRing};
+use crate::keys::{KeyError, KeyFile, KeyRing, mark_of};
 use crate::links::{Links, Pass};
 use crate::listen;
 use crate::metrics::Metrics;
@@ -72,6 +72,7 @@ impl Server {
         let hub = Hub::start(&runtime, random::id()?, &stop, &tracker);
         let app = Arc::new(App {
             names: Names::new(address, &config.hosts),
+            cookie: format!("sortie_session_{}", address.port()),
             rates: Rates::new(config.limits.rate),
             keys: KeyRing::new(file)?,
             links: Links::default(),
@@ -111,6 +112,7 @@ impl Server {
         let token = self.app.keys.file().ensure_first(now)?;
         let pass = Pass {
             key: token.id().to_owned(),
+            mark: mark_of(&token.hash()).to_owned(),
             role: sortie_protocol::Role::Admin,
         };
         let (code, _) = self.app.links.make(pass, now)?;

@@ -107,6 +107,31 @@ pub(crate) fn read(connection: &Connection, run: RunId, after: Seq) -> Done<Vec<
     Ok(entries)
 }
 
+/// Reads the first entry, `None` if the journal was removed. It is checked as far as one entry can
+/// be: its hash is that of its content after nothing, and the record's if it is also the last.
+pub(crate) fn first(connection: &Connection, run: RunId) -> Done<Option<JournalEntry>> {
+    let end = end_of(connection, run)?.ok_or_else(|| Fault::not_found(run))?;
+    let Some(tail) = end else {
+        return Ok(None);
+    };
+    let mut walk = Walk {
+        run,
+        key: &tail.run,
+        seq: 0,
+        hash: GENESIS,
+    };
+    let entry = sql::first(
+        connection,
+        "SELECT seq, at, epoch, version, body, hash FROM journal WHERE run_id = ?1 AND seq = 1",
+        [&tail.run],
+        |row| walk.step(row),
+    )?;
+    if walk.seq >= tail.seq || entry.is_none() {
+        walk.arrive(&tail)?;
+    }
+    Ok(entry)
+}
+
 /// The end that the record names: `None` without a record, `Some(None)` if the journal was removed.
 fn end_of(connection: &Connection, run: RunId) -> Done<Option<Option<Tail>>> {
     sql::first(

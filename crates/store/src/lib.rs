@@ -11,6 +11,7 @@
 //! its announcements are one transaction.
 
 mod chain;
+mod columns;
 mod execute;
 mod fault;
 mod files;

@@ -4,12 +4,12 @@ use async_trait::async_trait;
 use sortie_core::{
     About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
     AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
-    Delivered, EndReport, Event, Fence, Finish, Heartbeat, HeartbeatReport, Hold, Idempotency,
-    InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry,
-    Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo, RequestFilter,
-    RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter, SessionGrant,
-    SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError, StoreResult, Tenant,
-    Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
+    Delivered, EndReport, Event, Fence, Finish, Finishing, Heartbeat, HeartbeatReport, Hold,
+    Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox,
+    OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo,
+    RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter,
+    SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError, StoreResult,
+    Tenant, Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
 };
 
 use crate::SqlStore;
@@ -199,7 +199,7 @@ impl<E: Execute> Journal for SqlStore<E> {
             .await
     }
 
-    async fn finish(&self, finish: Finish) -> StoreResult<EndReport> {
+    async fn finish(&self, finish: Finish) -> StoreResult<Finishing> {
         const DOING: &str = "finish a task";
         let last = LastEntries::of(finish).map_err(|fault| fault.while_doing(DOING))?;
         self.execute
@@ -233,6 +233,10 @@ impl<E: Execute> Journal for SqlStore<E> {
 
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
         queries::journal(&self.execute, run, after).await
+    }
+
+    async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>> {
+        queries::first(&self.execute, run).await
     }
 
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
@@ -476,6 +480,7 @@ fn with_journal(connection: &rusqlite::Connection, lease: Lease) -> Result<Claim
         fence,
         head,
         cancel,
+        inbox_waiting,
     } = lease;
     let entries = match chain::read(connection, fence.run, Seq::default()) {
         Ok(mut entries) => {
@@ -489,6 +494,7 @@ fn with_journal(connection: &rusqlite::Connection, lease: Lease) -> Result<Claim
         fence,
         entries,
         cancel,
+        inbox_waiting,
     })
 }
 

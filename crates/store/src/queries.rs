@@ -88,6 +88,14 @@ pub(crate) async fn journal(
         .await
 }
 
+pub(crate) async fn first(source: &impl Query, run: RunId) -> StoreResult<Option<JournalEntry>> {
+    source
+        .read("read the beginning of a journal", move |connection| {
+            chain::first(connection, run)
+        })
+        .await
+}
+
 pub(crate) async fn blob(
     source: &impl Query,
     run: RunId,

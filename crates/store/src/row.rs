@@ -11,6 +11,7 @@ use sortie_core::{
 };
 
 use crate::chain::{GENESIS, Tail};
+use crate::columns::{Columns, columns};
 use crate::fault::{Done, Fault};
 use crate::sql::{self, json, optional_json, optional_word, whole, word};
 
@@ -157,14 +158,57 @@ fn first_delivery(spec: &RunSpec) -> Delivery {
 }
 
 /// The columns of a record.
-pub(crate) const RECORD_COLUMNS: &str = "run_id, root_id, parent_id, mode, session, child_session, \
-     agent, lane, priority, label, task, thinking, depth, status, phase, outcome, delivery, \
-     delivery_error, created_at, started_at, ended_at, timeout_ms, cleanup, cleaned_at, \
-     archived_at, head_seq, deaths, cancel IS NOT NULL AS cancel_requested, model, waiting_on, \
-     progress, tool_calls, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, \
-     cost_usd, unpriced, children_unpriced, last_text, wait_position, children_input_tokens, children_output_tokens, \
-     children_cache_read_tokens, children_cache_write_tokens, children_cost_usd, account_id, \
-     tenant, paused";
+pub(crate) const RECORD_COLUMNS: Columns = columns![
+    "run_id",
+    "root_id",
+    "parent_id",
+    "mode",
+    "session",
+    "child_session",
+    "agent",
+    "lane",
+    "priority",
+    "label",
+    "task",
+    "thinking",
+    "depth",
+    "status",
+    "phase",
+    "outcome",
+    "delivery",
+    "delivery_error",
+    "created_at",
+    "started_at",
+    "ended_at",
+    "timeout_ms",
+    "cleanup",
+    "cleaned_at",
+    "archived_at",
+    "head_seq",
+    "deaths",
+    "cancel IS NOT NULL",
+    "model",
+    "waiting_on",
+    "progress",
+    "tool_calls",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost_usd",
+    "unpriced",
+    "children_unpriced",
+    "last_text",
+    "wait_position",
+    "children_input_tokens",
+    "children_output_tokens",
+    "children_cache_read_tokens",
+    "children_cache_write_tokens",
+    "children_cost_usd",
+    "account_id",
+    "tenant",
+    "paused",
+];
 
 /// A record without what other rows add to it.
 #[derive(Debug)]
@@ -178,54 +222,59 @@ pub(crate) struct BareRecord {
 
 /// Reads a record, without its place in the queue for a slot and without its budget.
 pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
+    macro_rules! at {
+        ($name:literal) => {
+            const { RECORD_COLUMNS.at($name) }
+        };
+    }
     let record = RunRecord {
-        run_id: word(row, "run_id")?,
-        child_session: word(row, "child_session")?,
-        session: word(row, "session")?,
-        tenant: optional_word(row, "tenant")?,
-        parent: optional_word(row, "parent_id")?,
-        mode: optional_word(row, "mode")?.map(|ModeWord(mode)| mode),
-        root: word(row, "root_id")?,
-        depth: row.get("depth")?,
-        agent: row.get("agent")?,
-        lane: word(row, "lane")?,
-        priority: word(row, "priority")?,
-        label: row.get("label")?,
-        task: row.get("task")?,
-        thinking: row.get("thinking")?,
-        status: word(row, "status")?,
+        run_id: word(row, at!("run_id"))?,
+        child_session: word(row, at!("child_session"))?,
+        session: word(row, at!("session"))?,
+        tenant: optional_word(row, at!("tenant"))?,
+        parent: optional_word(row, at!("parent_id"))?,
+        mode: optional_word(row, at!("mode"))?.map(|ModeWord(mode)| mode),
+        root: word(row, at!("root_id"))?,
+        depth: row.get(at!("depth"))?,
+        agent: row.get(at!("agent"))?,
+        lane: word(row, at!("lane"))?,
+        priority: word(row, at!("priority"))?,
+        label: row.get(at!("label"))?,
+        task: row.get(at!("task"))?,
+        thinking: row.get(at!("thinking"))?,
+        status: word(row, at!("status"))?,
         summary: Summary {
-            waiting_on: optional_word(row, "waiting_on")?,
-            progress: row.get("progress")?,
-            tool_calls: row.get("tool_calls")?,
-            usage: usage(row, "")?,
-            unpriced: row.get("unpriced")?,
-            model: row.get("model")?,
-            last_text: row.get("last_text")?,
+            waiting_on: optional_word(row, at!("waiting_on"))?,
+            progress: row.get(at!("progress"))?,
+            tool_calls: row.get(at!("tool_calls"))?,
+            usage: usage(row, at!("input_tokens"))?,
+            unpriced: row.get(at!("unpriced"))?,
+            model: row.get(at!("model"))?,
+            last_text: row.get(at!("last_text"))?,
         },
-        children_usage: usage(row, "children_")?,
-        children_unpriced: row.get("children_unpriced")?,
-        outcome: optional_json(row, "outcome")?,
-        delivery: word(row, "delivery")?,
-        delivery_error: row.get("delivery_error")?,
-        created_at: Timestamp(row.get("created_at")?),
-        started_at: moment(row, "started_at")?,
-        ended_at: moment(row, "ended_at")?,
-        timeout_ms: natural(row, "timeout_ms")?,
-        cleanup: word(row, "cleanup")?,
-        cleaned_at: moment(row, "cleaned_at")?,
-        archived_at: moment(row, "archived_at")?,
-        queue_position: row.get("wait_position")?,
-        head: Seq(row.get("head_seq")?),
-        crashes: row.get("deaths")?,
-        cancel_requested: row.get("cancel_requested")?,
-        paused: row.get("paused")?,
+        children_usage: usage(row, at!("children_input_tokens"))?,
+        children_unpriced: row.get(at!("children_unpriced"))?,
+        outcome: optional_json(row, at!("outcome"))?,
+        delivery: word(row, at!("delivery"))?,
+        delivery_error: row.get(at!("delivery_error"))?,
+        created_at: Timestamp(row.get(at!("created_at"))?),
+        started_at: moment(row, at!("started_at"))?,
+        ended_at: moment(row, at!("ended_at"))?,
+        timeout_ms: natural(row, at!("timeout_ms"))?,
+        cleanup: word(row, at!("cleanup"))?,
+        cleaned_at: moment(row, at!("cleaned_at"))?,
+        archived_at: moment(row, at!("archived_at"))?,
+        queue_position: row.get(at!("wait_position"))?,
+        head: Seq(row.get(at!("head_seq"))?),
+        crashes: row.get(at!("deaths"))?,
+        cancel_requested: row.get(at!("cancel IS NOT NULL"))?,
+        paused: row.get(at!("paused"))?,
         budget: Vec::new(),
     };
     Ok(BareRecord {
         record,
-        phase: word(row, "phase")?,
-        account: row.get("account_id")?,
+        phase: word(row, at!("phase"))?,
+        account: row.get(at!("account_id"))?,
     })
 }
 
@@ -316,16 +365,49 @@ impl RunRow {
     }
 }
 
+/// The columns of a [`RunRow`].
+const RUN_COLUMNS: Columns = columns![
+    "run_id",
+    "root_id",
+    "parent_id",
+    "parent_call",
+    "mode",
+    "session",
+    "status",
+    "phase",
+    "epoch",
+    "head_seq",
+    "head_hash",
+    "cancel",
+    "last_text",
+    "deadline_at",
+    "deaths",
+    "deaths_since_progress",
+    "head_at_claim",
+    "announce",
+    "report_to",
+    "agent",
+    "label",
+    "task",
+    "started_at",
+    "tool_calls",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost_usd",
+    "unpriced",
+    "account_id",
+    "changes",
+    "tenant",
+    "paused",
+];
+
 /// Reads a run for a transition.
 pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> {
     sql::first(
         connection,
-        "SELECT run_id, root_id, parent_id, parent_call, mode, session, status, phase, epoch,
-                head_seq, head_hash, cancel, last_text, deadline_at, deaths, deaths_since_progress,
-                head_at_claim, announce, report_to, agent, label, task, started_at, tool_calls,
-                input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd,
-                unpriced, account_id, changes, tenant, paused
-         FROM runs WHERE run_id = ?1",
+        &format!("SELECT {} FROM runs WHERE run_id = ?1", RUN_COLUMNS.sql),
         [run.to_string()],
         run_row,
     )
@@ -337,42 +419,47 @@ pub(crate) fn must_load(connection: &Connection, run: RunId) -> Done<RunRow> {
 }
 
 fn run_row(row: &Row<'_>) -> Done<RunRow> {
+    macro_rules! at {
+        ($name:literal) => {
+            const { RUN_COLUMNS.at($name) }
+        };
+    }
     Ok(RunRow {
-        run: word(row, "run_id")?,
-        root: word(row, "root_id")?,
-        parent: optional_word(row, "parent_id")?,
-        session: word(row, "session")?,
-        tenant: optional_word(row, "tenant")?,
-        paused: row.get("paused")?,
-        status: word(row, "status")?,
-        phase: word(row, "phase")?,
-        epoch: Epoch(row.get("epoch")?),
+        run: word(row, at!("run_id"))?,
+        root: word(row, at!("root_id"))?,
+        parent: optional_word(row, at!("parent_id"))?,
+        session: word(row, at!("session"))?,
+        tenant: optional_word(row, at!("tenant"))?,
+        paused: row.get(at!("paused"))?,
+        status: word(row, at!("status"))?,
+        phase: word(row, at!("phase"))?,
+        epoch: Epoch(row.get(at!("epoch"))?),
         tail: Tail {
-            run: row.get("run_id")?,
-            seq: row.get("head_seq")?,
-            hash: row.get("head_hash")?,
+            run: row.get(at!("run_id"))?,
+            seq: row.get(at!("head_seq"))?,
+            hash: row.get(at!("head_hash"))?,
         },
-        cancel: optional_json(row, "cancel")?,
-        last_text: row.get("last_text")?,
-        deadline_at: moment(row, "deadline_at")?,
-        deaths: row.get("deaths")?,
-        deaths_since_progress: row.get("deaths_since_progress")?,
-        head_at_claim: row.get("head_at_claim")?,
-        report_to: json(row, "report_to")?,
-        announce: word(row, "announce")?,
+        cancel: optional_json(row, at!("cancel"))?,
+        last_text: row.get(at!("last_text"))?,
+        deadline_at: moment(row, at!("deadline_at"))?,
+        deaths: row.get(at!("deaths"))?,
+        deaths_since_progress: row.get(at!("deaths_since_progress"))?,
+        head_at_claim: row.get(at!("head_at_claim"))?,
+        report_to: json(row, at!("report_to"))?,
+        announce: word(row, at!("announce"))?,
         call: row
-            .get::<_, Option<String>>("parent_call")?
+            .get::<_, Option<String>>(at!("parent_call"))?
             .map(CallId::from_stored),
-        mode: optional_word(row, "mode")?.map(|ModeWord(mode)| mode),
-        agent: row.get("agent")?,
-        label: row.get("label")?,
-        task: row.get("task")?,
-        started_at: moment(row, "started_at")?,
-        tool_calls: row.get("tool_calls")?,
-        usage: usage(row, "")?,
-        unpriced: row.get("unpriced")?,
-        account: row.get("account_id")?,
-        changes: optional_json(row, "changes")?,
+        mode: optional_word(row, at!("mode"))?.map(|ModeWord(mode)| mode),
+        agent: row.get(at!("agent"))?,
+        label: row.get(at!("label"))?,
+        task: row.get(at!("task"))?,
+        started_at: moment(row, at!("started_at"))?,
+        tool_calls: row.get(at!("tool_calls"))?,
+        usage: usage(row, at!("input_tokens"))?,
+        unpriced: row.get(at!("unpriced"))?,
+        account: row.get(at!("account_id"))?,
+        changes: optional_json(row, at!("changes"))?,
     })
 }
 
@@ -406,7 +493,7 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
                     hash: row.get(2)?,
                 },
                 inbox_count: row.get(3)?,
-                cancel: optional_json(row, "cancel")?,
+                cancel: optional_json(row, 4)?,
                 account: row.get(5)?,
                 paused: row.get(6)?,
             })
@@ -454,24 +541,70 @@ pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -
     Ok(())
 }
 
-/// Reads usage from columns that begin with `prefix`.
-pub(crate) fn usage(row: &Row<'_>, prefix: &str) -> Done<Usage> {
-    let tokens = |name: &str| natural(row, &format!("{prefix}{name}"));
+/// Reads usage from five columns that follow each other, in the order of the fields.
+pub(crate) fn usage(row: &Row<'_>, first: usize) -> Done<Usage> {
     Ok(Usage {
-        input_tokens: tokens("input_tokens")?,
-        output_tokens: tokens("output_tokens")?,
-        cache_read_tokens: tokens("cache_read_tokens")?,
-        cache_write_tokens: tokens("cache_write_tokens")?,
-        cost_usd: row.get(format!("{prefix}cost_usd").as_str())?,
+        input_tokens: natural(row, first)?,
+        output_tokens: natural(row, first + 1)?,
+        cache_read_tokens: natural(row, first + 2)?,
+        cache_write_tokens: natural(row, first + 3)?,
+        cost_usd: row.get(first + 4)?,
     })
 }
 
-fn natural(row: &Row<'_>, column: &str) -> Done<Option<u64>> {
+fn natural(row: &Row<'_>, column: usize) -> Done<Option<u64>> {
     let number: Option<i64> = row.get(column)?;
     Ok(number.map(i64::unsigned_abs))
 }
 
-fn moment(row: &Row<'_>, column: &str) -> Done<Option<Timestamp>> {
+fn moment(row: &Row<'_>, column: usize) -> Done<Option<Timestamp>> {
     let millis: Option<i64> = row.get(column)?;
     Ok(millis.map(Timestamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema;
+
+    /// The order in which [`usage`] reads.
+    const USAGE_COLUMNS: [&str; 5] = [
+        "input_tokens",
+        "output_tokens",
+        "cache_read_tokens",
+        "cache_write_tokens",
+        "cost_usd",
+    ];
+
+    #[track_caller]
+    fn check_positions(columns: &Columns) {
+        let connection = schema::open_in_memory().unwrap();
+        let query = format!("SELECT {} FROM runs", columns.sql);
+        let statement = connection.prepare(&query).unwrap();
+        let named: Vec<_> = statement.column_names().collect();
+        assert_eq!(named, columns.names);
+        for (position, name) in columns.names.iter().enumerate() {
+            assert_eq!(columns.at(name), position, "{name} is there twice");
+        }
+    }
+
+    #[track_caller]
+    fn check_usage(columns: &Columns, prefix: &str) {
+        let first = columns.at(&format!("{prefix}input_tokens"));
+        let wanted = USAGE_COLUMNS.map(|name| format!("{prefix}{name}"));
+        assert_eq!(columns.names[first..first + wanted.len()], wanted);
+    }
+
+    #[test]
+    fn columns_are_where_the_query_has_them() {
+        check_positions(&RECORD_COLUMNS);
+        check_positions(&RUN_COLUMNS);
+    }
+
+    #[test]
+    fn columns_of_usage_follow_each_other() {
+        check_usage(&RECORD_COLUMNS, "");
+        check_usage(&RECORD_COLUMNS, "children_");
+        check_usage(&RUN_COLUMNS, "");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::{Done, Fault};
@@ -24,6 +25,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_models.sql"),
     include_str!("migrations/0003_authority.sql"),
     include_str!("migrations/0004_server.sql"),
+    include_str!("migrations/0005_tallies.sql"),
 ];
 
 /// Why a database cannot be used.
@@ -107,6 +109,9 @@ fn prepare(connection: &Connection) -> Done<()> {
         return Err(SchemaError::UnsafeLibrary(rusqlite::version()).into());
     }
     connection.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    // Plans do not depend on what is bound. Otherwise a cached statement with a bound `LIMIT` is
+    // prepared again each time it is used.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "busy_timeout", BUSY_TIMEOUT_MS)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "foreign_keys", true)?;

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::str::FromStr;
 
-use rusqlite::{Connection, Params, Row};
+use rusqlite::{Connection, Params, Row, RowIndex};
 use serde::de::DeserializeOwned;
 
 use crate::fault::{Done, Fault};
@@ -44,7 +44,7 @@ pub(crate) fn count(connection: &Connection, sql: &str, params: impl Params) -> 
 }
 
 /// Reads a column that holds a word of our vocabulary or an id.
-pub(crate) fn word<T>(row: &Row<'_>, column: &str) -> Done<T>
+pub(crate) fn word<T>(row: &Row<'_>, column: impl RowIndex) -> Done<T>
 where
     T: FromStr,
     T::Err: Error + Send + Sync + 'static,
@@ -53,7 +53,7 @@ where
 }
 
 /// Reads such a column that may be null.
-pub(crate) fn optional_word<T>(row: &Row<'_>, column: &str) -> Done<Option<T>>
+pub(crate) fn optional_word<T>(row: &Row<'_>, column: impl RowIndex) -> Done<Option<T>>
 where
     T: FromStr,
     T::Err: Error + Send + Sync + 'static,
@@ -65,12 +65,15 @@ where
 }
 
 /// Reads a column that holds JSON.
-pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Done<T> {
+pub(crate) fn json<T: DeserializeOwned>(row: &Row<'_>, column: impl RowIndex) -> Done<T> {
     Ok(serde_json::from_str(row.get_ref(column)?.as_str()?)?)
 }
 
 /// Reads a column that holds JSON or null.
-pub(crate) fn optional_json<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Done<Option<T>> {
+pub(crate) fn optional_json<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: impl RowIndex,
+) -> Done<Option<T>> {
     let text = row.get_ref(column)?.as_str_or_null()?;
     Ok(text.map(serde_json::from_str).transpose()?)
 }

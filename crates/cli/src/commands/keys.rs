@@ -241,7 +241,9 @@ impl From<KeyError> for Problem {
         match error {
             KeyError::NoSuchKey(_) => Self::Nothing(error.to_string()),
             KeyError::BadName => Self::Typed(error.to_string()),
-            KeyError::TooMany => Self::Refused(error.to_string()),
+            KeyError::NameTaken(_) | KeyError::TooMany | KeyError::TooManyOfTenant => {
+                Self::Refused(error.to_string())
+            }
             KeyError::Random(_) | KeyError::Unreadable { .. } | KeyError::File { .. } => {
                 Self::Keys(error)
             }

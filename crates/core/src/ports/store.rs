@@ -161,7 +161,7 @@ pub trait Journal: Send + Sync {
     async fn park(&self, park: Park) -> StoreResult<bool>;
     /// Adds the last events and the outcome, frees the lease, puts announcements into the outbox
     /// and cancels descendants, in one transaction.
-    async fn finish(&self, finish: Finish) -> StoreResult<EndReport>;
+    async fn finish(&self, finish: Finish) -> StoreResult<Finishing>;
     /// Puts a claimed run back at its place in the queue, when the process shuts down or the run is
     /// to rest.
     async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()>;
@@ -171,6 +171,9 @@ pub trait Journal: Send + Sync {
     async fn hold(&self, hold: Hold) -> StoreResult<()>;
     /// The journal after `after`, checked against its hash chain.
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>>;
+    /// The first entry of the journal, checked as far as one entry can be; `None` if the journal was
+    /// removed.
+    async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>>;
     /// A long output of a run.
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>>;
 }
@@ -435,6 +438,8 @@ pub struct Claimed {
     pub entries: Result<Vec<JournalEntry>, String>,
     /// Whether somebody wants it stopped.
     pub cancel: Option<Cancellation>,
+    /// Whether there are messages for it.
+    pub inbox_waiting: bool,
 }
 
 /// What a cancel did.
@@ -629,6 +634,26 @@ pub struct Finish {
     pub outcome: Outcome,
     /// What happened to calls.
     pub audit: Vec<AuditEntry>,
+    /// What becomes of messages that it has not taken.
+    pub unread: Unread,
+}
+
+/// What becomes of messages that an ending run has not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// The run does not end before it has taken them.
+    First,
+    /// They are dropped: nobody can take them any more.
+    Dropped,
+}
+
+/// What came of ending a run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finishing {
+    /// It ended.
+    Ended(EndReport),
+    /// It did not, and nothing was written: there are messages that it has not taken.
+    Unread,
 }
 
 /// Renews leases.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use sortie_core::{ListFilter, Priority, RunId, Seq, SessionKey, Stats, Status, StoreError};
-use sortie_runtime::RuntimeError;
+use sortie_core::{
+    ListFilter, Priority, RunId, Seq, SessionKey, Stats, Status, StoreError, TodoStatus,
+};
+use sortie_runtime::{Particulars, RuntimeError};
 use sortie_test_support::stage::{Play, Stage};
 
 const TWO_TURNS: &str = r#"
@@ -373,4 +375,54 @@ async fn who_waits_in_the_queue_can_be_renamed_and_moved() {
     insta::assert_snapshot!(stage.plain(&words).await, @"task <urgent> is completed: only a task that waits in the queue can be changed");
     let report = stage.runtime().verify().await.expect("a check");
     assert_eq!(report.problems, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn particulars_grow_with_the_journal() {
+    let stage = Play::new(
+        r#"
+  - when: { turn: 1 }
+    calls: [{ tool: todo_write, args: { todos: [{ content: one, status: pending }] } }]
+  - when: { turn: 2 }
+    calls: [{ tool: todo_write, args: { todos: [{ content: one, status: completed }] } }]
+  - say: "done"
+"#,
+    )
+    .begin()
+    .await;
+    let runtime = stage.runtime();
+    let todos = async |run: RunId| {
+        let record = stage.record(run).await;
+        let looked = runtime.particulars(&record).await.expect("particulars");
+        let looked = looked.expect("a journal");
+        assert!(looked.head >= record.head, "up to the end that is known");
+        let entries = runtime.events(run, Seq(0)).await.expect("a journal");
+        let upto: Vec<_> = entries
+            .into_iter()
+            .filter(|entry| entry.seq <= looked.head)
+            .collect();
+        assert_eq!(Particulars::of(&upto).as_ref(), Some(&*looked));
+        looked
+            .todos
+            .iter()
+            .map(|todo| todo.status)
+            .collect::<Vec<_>>()
+    };
+
+    stage.model().hold("kept");
+    let run = stage.create(stage.new_task("general", "kept")).await;
+    stage.until_asked("kept", 1).await;
+    assert_eq!(todos(run).await, []);
+    stage.model().let_go("kept");
+    stage.end_of(run).await;
+    assert_eq!(todos(run).await, [TodoStatus::Completed]);
+    assert_eq!(todos(run).await, [TodoStatus::Completed], "a second look");
+
+    let spec = runtime.spec(run).await.expect("a spec");
+    assert_eq!(spec.label, "kept");
+    let unknown = runtime.spec(runtime.new_run_id()).await;
+    assert!(matches!(
+        unknown,
+        Err(RuntimeError::Store(StoreError::NotFound(_)))
+    ));
 }

@@ -290,3 +290,24 @@ async fn lanes_models_and_use_over_time_can_be_seen() {
             .is_empty()
     );
 }
+
+/// A run whose first answer would be its last used to end over a message that came before it.
+#[tokio::test]
+async fn a_message_that_comes_before_the_first_step_is_heard() {
+    let stage = Play::new(ECHO)
+        .set(|settings| settings.lanes.main = 1)
+        .begin()
+        .await;
+    stage.model().hold("one");
+    let first = stage.create(message(&stage, "web:1", "one")).await;
+    stage.until_asked("one", 1).await;
+    let waits = stage.create(message(&stage, "web:2", "two")).await;
+    let steered = stage.runtime().steer(waits, "and be brief").await;
+    steered.expect("a run that waits can be steered");
+    stage.model().let_go("one");
+    stage.end_of(first).await;
+    stage.end_of(waits).await;
+    let log = stage.log(waits).await;
+    assert!(log.contains("steer \"and be brief\""), "{log}");
+    assert!(stage.seen("two", 1).await.contains("and be brief"));
+}

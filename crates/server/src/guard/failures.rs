@@ -1,5 +1,5 @@
-//! How often somebody may guess. A bucket for each address and claimed id; an empty one refuses before
-//! anything is compared.
+//! How often somebody may be wrong. A bucket for each address and claimed id; while it is empty, wrong
+//! guesses are not even told that they are wrong. A right one is never refused here.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -71,34 +71,12 @@ impl Bucket {
 }
 
 impl Failures {
-    /// Refuses whoever has guessed too often.
-    pub(crate) fn check(&self, address: IpAddr, claimed: &Claimed) -> Result<(), Problem> {
-        self.check_at(address, claimed, Instant::now())
+    /// Notes a wrong guess; an error if there were too many before it.
+    pub(crate) fn note(&self, address: IpAddr, claimed: Claimed) -> Result<(), Problem> {
+        self.note_at(address, claimed, Instant::now())
     }
 
-    /// Notes a wrong guess.
-    pub(crate) fn note(&self, address: IpAddr, claimed: Claimed) {
-        self.note_at(address, claimed, Instant::now());
-    }
-
-    fn check_at(&self, address: IpAddr, claimed: &Claimed, now: Instant) -> Result<(), Problem> {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(bucket) = buckets.get(&(address, claimed.clone())) else {
-            return Ok(());
-        };
-        let left = bucket.left(now);
-        if left >= 1.0 {
-            return Ok(());
-        }
-        let wait = REFILL.mul_f64(1.0 - left);
-        Err(Problem::new(
-            Kind::TooManyRequests,
-            "too many wrong tokens from there; wait, and check the token",
-        )
-        .retry_after(wait.as_secs() + 1))
-    }
-
-    fn note_at(&self, address: IpAddr, claimed: Claimed, now: Instant) {
+    fn note_at(&self, address: IpAddr, claimed: Claimed, now: Instant) -> Result<(), Problem> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= MAX_BUCKETS {
             make_room(&mut buckets, now);
@@ -107,8 +85,18 @@ impl Failures {
             left: FULL,
             at: now,
         });
-        bucket.left = (bucket.left(now) - 1.0).max(0.0);
+        let left = bucket.left(now);
+        if left < 1.0 {
+            let wait = REFILL.mul_f64(1.0 - left);
+            return Err(Problem::new(
+                Kind::TooManyRequests,
+                "too many wrong tokens from there; wait, and check the token",
+            )
+            .retry_after(wait.as_secs() + 1));
+        }
+        bucket.left = left - 1.0;
         bucket.at = now;
+        Ok(())
     }
 }
 
@@ -140,25 +128,16 @@ mod tests {
         let failures = Failures::default();
         let start = Instant::now();
         let claimed = Claimed::key("abcdefgh");
+        let guess = |claimed: &Claimed, at| failures.note_at(HERE, claimed.clone(), at).is_ok();
         for _ in 0..10 {
-            assert!(failures.check_at(HERE, &claimed, start).is_ok());
-            failures.note_at(HERE, claimed.clone(), start);
+            assert!(guess(&claimed, start));
         }
-        assert!(failures.check_at(HERE, &claimed, start).is_err());
-        assert!(
-            failures
-                .check_at(HERE, &Claimed::key("other"), start)
-                .is_ok()
-        );
-        assert!(
-            failures
-                .check_at(HERE, &claimed, start + REFILL / 2)
-                .is_err()
-        );
+        assert!(!guess(&claimed, start));
+        assert!(guess(&Claimed::key("other"), start));
+        assert!(!guess(&claimed, start + REFILL / 2));
         let later = start + REFILL;
-        assert!(failures.check_at(HERE, &claimed, later).is_ok());
-        failures.note_at(HERE, claimed.clone(), later);
-        assert!(failures.check_at(HERE, &claimed, later).is_err());
+        assert!(guess(&claimed, later));
+        assert!(!guess(&claimed, later));
     }
 
     #[test]
@@ -167,13 +146,14 @@ mod tests {
         let now = Instant::now();
         let guesser = Claimed::key("guesser1");
         for _ in 0..10 {
-            failures.note_at(HERE, guesser.clone(), now);
+            assert!(failures.note_at(HERE, guesser.clone(), now).is_ok());
         }
         for number in 0..3 * MAX_BUCKETS {
-            failures.note_at(HERE, Claimed::key(&number.to_string()), now);
+            let other = Claimed::key(&number.to_string());
+            assert!(failures.note_at(HERE, other, now).is_ok());
         }
         let kept = failures.buckets.lock().unwrap().len();
         assert!(kept <= MAX_BUCKETS, "{kept}");
-        assert!(failures.check_at(HERE, &guesser, now).is_err());
+        assert!(failures.note_at(HERE, guesser, now).is_err());
     }
 }

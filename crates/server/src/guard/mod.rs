@@ -5,7 +5,7 @@ mod failures;
 mod names;
 mod rates;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -17,6 +17,7 @@ use axum::response::{IntoResponse as _, Response};
 use futures::FutureExt as _;
 use sortie_core::{Tenant, Timestamp};
 use sortie_protocol::{Me, Role, Via};
+use tokio::sync::OwnedSemaphorePermit;
 
 pub(crate) use failures::{Claimed, Failures};
 pub(crate) use names::Names;
@@ -25,19 +26,26 @@ pub(crate) use rates::Rates;
 use crate::access;
 use crate::app::{App, Shared};
 use crate::keys::{Credential, Found};
+use crate::links::Pass;
 use crate::problem::{Kind, Problem};
 use crate::routes::login;
+use crate::strangers::Stranger;
 
-/// The cookie of a browser session.
-pub(crate) const COOKIE: &str = "sortie_session";
 /// The form, and the way in: it answers without credentials.
 pub(crate) const LOGIN: &str = "/login";
 /// The other path that answers without credentials: it says nothing but that this is this server.
 pub(crate) const PROOF: &str = "/login/proof";
 
 /// Where a request came from. Set by the listener.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub(crate) SocketAddr);
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: IpAddr,
+    pub(crate) stranger: Arc<Stranger>,
+    /// Its place among all connections: free again when the last of these is gone, so that whatever
+    /// a connection becomes holds on to one.
+    #[expect(dead_code, reason = "it is held, not read")]
+    pub(crate) slot: Arc<OwnedSemaphorePermit>,
+}
 
 /// Who is asking, after all checks.
 #[derive(Clone, Debug)]
@@ -46,6 +54,11 @@ pub(crate) struct Caller(Arc<Found>);
 impl Caller {
     pub(crate) fn key(&self) -> &str {
         &self.0.key
+    }
+
+    /// A pass for a browser, with at most this role.
+    pub(crate) fn pass(&self, role: Role) -> Pass {
+        self.0.pass(role)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -144,7 +157,7 @@ async fn within_time(app: &App, request: Request, next: Next) -> Response {
             Problem::new(Kind::Internal, "this is a fault of the server").into_response()
         }
         Err(_elapsed) => Problem::new(
-            Kind::Unavailable,
+            Kind::Overdue,
             "it is not done yet; it may still be done. Look again before you try again",
         )
         .retry_after(1)
@@ -179,6 +192,9 @@ fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
         )));
     }
     app.rates.take(&found.key)?;
+    if let Some(peer) = request.extensions().get::<Peer>() {
+        peer.stranger.is_known();
+    }
     Ok(Some(Caller(Arc::new(found))))
 }
 
@@ -208,14 +224,13 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
         let claimed = shown
             .as_ref()
             .map_or(Claimed::Malformed, |shown| Claimed::key(shown.id));
-        app.failures.check(address, &claimed)?;
         let found = match &shown {
             Some(shown) => app.keys.by_token(shown, now)?,
             None => None,
         };
-        return found.ok_or_else(|| failed(app, address, claimed));
+        return found.ok_or_else(|| failed(app, address, &claimed));
     }
-    let Some(text) = cookie(request.headers()) else {
+    let Some(text) = cookie(request.headers(), &app.cookie) else {
         return Err(Problem::new(
             Kind::Unauthorized,
             "send a token: `Authorization: Bearer sortie_…`. `sortie keys create` makes one",
@@ -225,19 +240,22 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
     let claimed = shown
         .as_ref()
         .map_or(Claimed::Malformed, |shown| Claimed::browser(shown.id));
-    app.failures.check(address, &claimed)?;
     let found = match &shown {
         Some(shown) => app.keys.by_cookie(shown, now)?,
         None => None,
     };
-    found.ok_or_else(|| failed(app, address, claimed))
+    found.ok_or_else(|| failed(app, address, &claimed))
 }
 
-/// Notes a failed attempt.
-pub(crate) fn failed(app: &App, address: IpAddr, claimed: Claimed) -> Problem {
-    tracing::warn!(%address, %claimed, "somebody showed credentials that do not hold");
+/// Notes a failed attempt; whoever fails too often is told to wait. Only who fails is: a secret has 32
+/// random bytes, so nobody guesses one in a lifetime, and a stranger who knows somebody's id could lock
+/// them out otherwise.
+pub(crate) fn failed(app: &App, address: IpAddr, claimed: &Claimed) -> Problem {
     app.metrics.count_auth_failure();
-    app.failures.note(address, claimed);
+    if let Err(too_often) = app.failures.note(address, claimed.clone()) {
+        return too_often;
+    }
+    tracing::warn!(%address, %claimed, "somebody showed credentials that do not hold");
     Problem::new(
         Kind::Unauthorized,
         "the token does not hold: it is misspelled, was revoked, or has ended",
@@ -249,17 +267,17 @@ pub(crate) fn peer(request: &Request) -> IpAddr {
     request
         .extensions()
         .get::<Peer>()
-        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.0.ip())
+        .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.address)
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(name, _)| *name == COOKIE)
+        .find(|(shown, _)| *shown == name)
         .map(|(_, value)| value)
 }
 

@@ -12,6 +12,9 @@ use crate::problem::{Kind, Problem};
 /// Names of every machine for itself.
 const LOOPBACK: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
 
+/// The port that a URL need not name.
+const HTTP_PORT: u16 = 80;
+
 /// The names, in small letters, each as `name:port` or without a port where any is meant.
 #[derive(Debug)]
 pub(crate) struct Names {
@@ -35,9 +38,13 @@ impl Names {
             exact.insert(format!("{name}:{port}"));
             exact.insert(name);
         }
-        if port == 80 {
-            exact.extend(LOOPBACK.map(str::to_owned));
-            exact.insert(address.ip().to_string());
+        if port == HTTP_PORT {
+            // Browsers leave it out.
+            let without: Vec<String> = exact
+                .iter()
+                .filter_map(|name| name.strip_suffix(":80").map(str::to_owned))
+                .collect();
+            exact.extend(without);
         }
         Self { exact }
     }
@@ -160,5 +167,19 @@ mod tests {
         let names = Names::new("0.0.0.0:7878".parse().unwrap(), &[]);
         assert!(!names.knows("0.0.0.0:7878"));
         assert!(names.knows("127.0.0.1:7878"));
+        let names = Names::new("0.0.0.0:80".parse().unwrap(), &[]);
+        assert!(!names.knows("0.0.0.0") && !names.knows("0.0.0.0:80"));
+        assert!(names.knows("127.0.0.1") && names.knows("localhost:80"));
+    }
+
+    #[test]
+    fn the_port_of_http_may_be_left_out() {
+        let names = Names::new("[2001:db8::7]:80".parse().unwrap(), &[]);
+        for host in ["[2001:db8::7]", "[2001:db8::7]:80", "[::1]", "localhost"] {
+            assert!(names.knows(host), "{host}");
+        }
+        assert!(!names.knows("2001:db8::7"), "that is no host");
+        let names = Names::new("[2001:db8::7]:7878".parse().unwrap(), &[]);
+        assert!(names.knows("[2001:db8::7]:7878") && !names.knows("[2001:db8::7]"));
     }
 }

@@ -191,6 +191,7 @@ impl Listener {
 
     /// Hears no more of something.
     pub(crate) fn unsubscribe(&mut self, id: &str) {
+        // What waits in the queue may be for other wishes too, so it goes out.
         self.wishes.retain(|wish| wish.id != id);
         self.behind.retain(|(behind, _)| behind != id);
         self.update_text();
@@ -204,6 +205,11 @@ impl Listener {
         } else if !wants_text {
             self.texts = None;
         }
+    }
+
+    /// Whether nothing waits for this client that it asked for before.
+    pub(crate) fn has_said_all(&self) -> bool {
+        self.queue.is_empty()
     }
 
     /// The next thing for this client. May be dropped at any moment: nothing is lost by it.

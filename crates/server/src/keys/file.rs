@@ -1,6 +1,7 @@
 //! `keys.json`: the hashes of all tokens and browser sessions. The server and the command line both
 //! read and write it, each change under a lock and by one rename.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -11,14 +12,21 @@ use sortie_core::{Tenant, Timestamp};
 use sortie_protocol::Role;
 
 use super::token::Token;
+use crate::links::Pass;
 use crate::random::{self, NoRandomness};
 
-/// The name of the key that the first start makes.
+/// The name of the key that the first start makes. Nobody else's key is called so.
 const FIRST_NAME: &str = "local";
 /// More keys than this are a mistake, or a program that never revokes.
-const MAX_KEYS: usize = 1_000;
-/// Browser sessions that are kept; the oldest goes when there is one more.
+pub(crate) const MAX_KEYS: usize = 1_000;
+/// Keys of one tenant, so that none of them takes the room of all.
+const MAX_TENANT_KEYS: usize = 50;
+/// Browser sessions that are kept. When there is one more, the oldest goes of whoever has the most.
 const MAX_SESSIONS: usize = 100;
+/// Browser sessions behind one key; its oldest goes when there is one more.
+const MAX_KEY_SESSIONS: usize = 20;
+/// How much of a secret's hash marks what came in by it: enough that no two are the same.
+const MARK_CHARS: usize = 16;
 /// The longest name of a key.
 const MAX_NAME_CHARS: usize = 64;
 /// A file of this size is not ours.
@@ -59,6 +67,20 @@ impl StoredKey {
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.expires_at.is_none_or(|end| now < end)
     }
+
+    /// Whether the secret with this mark still opens it: the present one, or the one before in its
+    /// grace.
+    pub(crate) fn knows(&self, mark: &str, now: Timestamp) -> bool {
+        let before = self.previous.as_ref();
+        let before = before.filter(|previous| now < previous.until);
+        mark_of(&self.hash) == mark
+            || before.is_some_and(|previous| mark_of(&previous.hash) == mark)
+    }
+}
+
+/// What marks everything that came in by a secret, so that it ends with it.
+pub(crate) fn mark_of(hash: &str) -> &str {
+    hash.get(..MARK_CHARS).unwrap_or(hash)
 }
 
 /// The secret that a key had before, and until when it is still good.
@@ -75,6 +97,9 @@ pub(crate) struct StoredSession {
     pub(crate) id: String,
     pub(crate) hash: String,
     pub(crate) key: String,
+    /// Which of the key's secrets let it in.
+    #[serde(default)]
+    pub(crate) mark: String,
     pub(crate) role: Role,
     pub(crate) created_at: Timestamp,
     pub(crate) expires_at: Timestamp,
@@ -87,6 +112,50 @@ pub(crate) struct Contents {
     pub(crate) keys: Vec<StoredKey>,
     #[serde(default)]
     pub(crate) sessions: Vec<StoredSession>,
+}
+
+impl Contents {
+    /// Drops sessions beyond the bounds: the oldest ones of this key, and then the oldest of the
+    /// tenant that has the most, so that nobody drives out others.
+    fn bound_sessions(&mut self, key: &str) {
+        let is_its = |session: &StoredSession| session.key == key;
+        while self.sessions.iter().filter(|one| is_its(one)).count() > MAX_KEY_SESSIONS {
+            self.drop_oldest(is_its);
+        }
+        while self.sessions.len() > MAX_SESSIONS {
+            let most = self.tenant_with_most_sessions();
+            let keys: HashSet<String> = self
+                .keys
+                .iter()
+                .filter(|key| key.tenant == most)
+                .map(|key| key.id.clone())
+                .collect();
+            self.drop_oldest(|session| keys.contains(&session.key));
+        }
+    }
+
+    fn tenant_with_most_sessions(&self) -> Option<Tenant> {
+        let tenant_of: HashMap<&str, Option<&Tenant>> = self
+            .keys
+            .iter()
+            .map(|key| (key.id.as_str(), key.tenant.as_ref()))
+            .collect();
+        let mut counts: BTreeMap<Option<&Tenant>, usize> = BTreeMap::new();
+        for session in &self.sessions {
+            let tenant = tenant_of.get(session.key.as_str()).copied().flatten();
+            *counts.entry(tenant).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.and_then(|(tenant, _)| tenant.cloned())
+    }
+
+    /// Drops the oldest session of these; without one, the oldest of all, so that it always drops.
+    fn drop_oldest(&mut self, of: impl Fn(&StoredSession) -> bool) {
+        let oldest = self.sessions.iter().position(of).unwrap_or_default();
+        if oldest < self.sessions.len() {
+            self.sessions.remove(oldest);
+        }
+    }
 }
 
 /// A key to be made.
@@ -113,9 +182,15 @@ pub enum KeyError {
         "the name of a key has 1 to {MAX_NAME_CHARS} characters, none of them a control character"
     )]
     BadName,
+    /// The name is somebody else's.
+    #[error("there is a key called {0:?} already; choose another name, or revoke that one first")]
+    NameTaken(String),
     /// There are too many.
     #[error("there are {MAX_KEYS} keys already; revoke some first")]
     TooMany,
+    /// One tenant has too many.
+    #[error("the tenant has {MAX_TENANT_KEYS} keys already; revoke some first")]
+    TooManyOfTenant,
     /// No secret could be made.
     #[error("no secret could be made")]
     Random(#[from] NoRandomness),
@@ -167,34 +242,21 @@ impl KeyFile {
         self.home.join("token")
     }
 
-    /// Makes the admin key `local` and the file with its token, unless both are there. If the file
-    /// is gone or its token no longer holds, the key gets another secret.
+    /// The token in its file; if that opens no admin's door, a new admin key and a new file. No key
+    /// that is there already is changed: it may be another's, whatever it is called.
     pub fn ensure_first(&self, now: Timestamp) -> Result<Token, KeyError> {
         self.change(|contents| {
             if let Some(token) = self.first_token(contents, now)? {
                 return Ok(token);
             }
-            let token = match contents.keys.iter_mut().find(|key| key.name == FIRST_NAME) {
-                Some(key) => {
-                    let token = Token::new(key.id.clone())?;
-                    key.role = Role::Admin;
-                    key.tenant = None;
-                    key.expires_at = None;
-                    key.hash = token.hash();
-                    key.previous = None;
-                    token
-                }
-                None => add(
-                    contents,
-                    NewKeyWish {
-                        name: FIRST_NAME.to_owned(),
-                        role: Role::Admin,
-                        tenant: None,
-                        expires_at: None,
-                    },
-                    now,
-                )?,
+            let wish = NewKeyWish {
+                name: first_name(contents),
+                role: Role::Admin,
+                tenant: None,
+                expires_at: None,
             };
+            // However many there are: without this one nobody could revoke any.
+            let token = push(contents, wish, now)?;
             write_private(&self.home, &self.token_path(), token.reveal().as_bytes())?;
             Ok(token)
         })
@@ -232,6 +294,10 @@ impl KeyFile {
             let old = std::mem::replace(&mut key.hash, token.hash());
             key.previous = old_until.map(|until| Previous { hash: old, until });
             let key = key.clone();
+            // Browsers that came in by a secret end with it.
+            contents
+                .sessions
+                .retain(|session| session.key != id || key.knows(&session.mark, now));
             if local.is_some_and(|local| local.id() == id) {
                 // The command line reads this file, and would be locked out.
                 write_private(&self.home, &self.token_path(), token.reveal().as_bytes())?;
@@ -248,26 +314,28 @@ impl KeyFile {
     /// Lets a browser in behind a key.
     pub(crate) fn add_session(
         &self,
-        key: &str,
-        role: Role,
+        pass: &Pass,
         now: Timestamp,
         expires_at: Timestamp,
     ) -> Result<Token, KeyError> {
         self.change(|contents| {
-            let key = find(contents, key)?;
-            let (key, role) = (key.id.clone(), role.min(key.role));
+            let key = find(contents, &pass.key)?;
+            if !key.knows(&pass.mark, now) {
+                return Err(KeyError::NoSuchKey(pass.key.clone()));
+            }
+            let role = pass.role.min(key.role);
             let token = Token::new(random::id()?)?;
             contents.sessions.retain(|session| now < session.expires_at);
             contents.sessions.push(StoredSession {
                 id: token.id().to_owned(),
                 hash: token.hash(),
-                key,
+                key: pass.key.clone(),
+                mark: pass.mark.clone(),
                 role,
                 created_at: now,
                 expires_at,
             });
-            let excess = contents.sessions.len().saturating_sub(MAX_SESSIONS);
-            contents.sessions.drain(..excess);
+            contents.bound_sessions(&pass.key);
             Ok(token)
         })
     }
@@ -383,14 +451,32 @@ fn find<'a>(contents: &'a mut Contents, id: &str) -> Result<&'a mut StoredKey, K
         .ok_or_else(|| KeyError::NoSuchKey(id.to_owned()))
 }
 
+/// Adds a key that somebody wishes for.
 fn add(contents: &mut Contents, wish: NewKeyWish, now: Timestamp) -> Result<Token, KeyError> {
     let length = wish.name.chars().count();
     if length == 0 || length > MAX_NAME_CHARS || wish.name.chars().any(char::is_control) {
         return Err(KeyError::BadName);
     }
+    // Records name whoever did something by the name of the key, so one name is one key.
+    let is_taken = wish.name.trim().eq_ignore_ascii_case(FIRST_NAME)
+        || contents
+            .keys
+            .iter()
+            .any(|key| key.name == wish.name && key.tenant == wish.tenant && key.is_valid(now));
+    if is_taken {
+        return Err(KeyError::NameTaken(wish.name));
+    }
     if contents.keys.len() >= MAX_KEYS {
         return Err(KeyError::TooMany);
     }
+    let is_its = |key: &&StoredKey| wish.tenant.is_some() && key.tenant == wish.tenant;
+    if contents.keys.iter().filter(is_its).count() >= MAX_TENANT_KEYS {
+        return Err(KeyError::TooManyOfTenant);
+    }
+    push(contents, wish, now)
+}
+
+fn push(contents: &mut Contents, wish: NewKeyWish, now: Timestamp) -> Result<Token, KeyError> {
     let token = Token::new(random::id()?)?;
     contents.keys.push(StoredKey {
         id: token.id().to_owned(),
@@ -403,6 +489,21 @@ fn add(contents: &mut Contents, wish: NewKeyWish, now: Timestamp) -> Result<Toke
         previous: None,
     });
     Ok(token)
+}
+
+/// `local`, or the first of `local-2`, `local-3`, … that nobody has: the token of the one before may
+/// have been lost, but its key is still there.
+fn first_name(contents: &Contents) -> String {
+    let is_free = |name: &String| {
+        contents
+            .keys
+            .iter()
+            .all(|key| key.tenant.is_some() || key.name != *name)
+    };
+    std::iter::once(FIRST_NAME.to_owned())
+        .chain((2..).map(|number: u64| format!("{FIRST_NAME}-{number}")))
+        .find(is_free)
+        .unwrap_or_else(|| FIRST_NAME.to_owned())
 }
 
 /// Writes a file that only its owner can read, all of it or nothing.
@@ -429,4 +530,85 @@ fn write_private(home: &Path, path: &Path, bytes: &[u8]) -> Result<(), KeyError>
         path: path.to_owned(),
         source,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000);
+
+    fn wish(name: &str, tenant: Option<&str>) -> NewKeyWish {
+        NewKeyWish {
+            name: name.to_owned(),
+            role: Role::Admin,
+            tenant: tenant.map(|tenant| tenant.parse().unwrap()),
+            expires_at: None,
+        }
+    }
+
+    #[test]
+    fn no_key_becomes_the_first_one_by_its_name() {
+        let home = tempfile::TempDir::new().unwrap();
+        let file = KeyFile::open(home.path()).unwrap();
+        let first = file.ensure_first(NOW).unwrap();
+        let (theirs, _) = file.create(wish("boss", Some("acme")), NOW).unwrap();
+        // As a version of this program wrote it that knew no names of its own.
+        let text = fs::read_to_string(file.path()).unwrap();
+        fs::write(file.path(), text.replace("\"boss\"", "\"local\"")).unwrap();
+        fs::remove_file(file.token_path()).unwrap();
+        let second = file.ensure_first(NOW).unwrap();
+        assert_ne!(second.id(), first.id());
+        assert_ne!(second.id(), theirs.id);
+        let keys = file.list().unwrap();
+        let named = |name: &str| {
+            let mut found = keys.iter().filter(|key| key.name == name);
+            found.find(|key| key.tenant.is_none()).map(|key| &key.id)
+        };
+        assert_eq!(named("local").map(String::as_str), Some(first.id()));
+        assert_eq!(named("local-2").map(String::as_str), Some(second.id()));
+        let kept = keys.iter().find(|key| key.id == theirs.id).unwrap();
+        assert_eq!(kept.tenant, theirs.tenant);
+        assert_eq!(kept.hash, theirs.hash);
+        assert_eq!(file.ensure_first(NOW).unwrap(), second, "and stays so");
+    }
+
+    #[test]
+    fn a_tenant_has_only_so_many_keys() {
+        let home = tempfile::TempDir::new().unwrap();
+        let file = KeyFile::open(home.path()).unwrap();
+        for number in 0..MAX_TENANT_KEYS {
+            let wish = wish(&number.to_string(), Some("acme"));
+            file.create(wish, NOW).unwrap();
+        }
+        let more = file.create(wish("more", Some("acme")), NOW);
+        assert!(matches!(more, Err(KeyError::TooManyOfTenant)), "{more:?}");
+        assert!(file.create(wish("more", Some("other")), NOW).is_ok());
+        assert!(file.create(wish("more", None), NOW).is_ok());
+    }
+
+    #[test]
+    fn whoever_has_the_most_sessions_loses_one() {
+        let session = |key: &str, number: usize| StoredSession {
+            id: format!("{key}-{number}"),
+            hash: String::new(),
+            key: key.to_owned(),
+            mark: String::new(),
+            role: Role::Viewer,
+            created_at: NOW,
+            expires_at: NOW,
+        };
+        let mut contents = Contents::default();
+        let admin = push(&mut contents, wish("admin", None), NOW).unwrap();
+        contents.sessions.push(session(admin.id(), 0));
+        for number in 0..2 * MAX_SESSIONS / MAX_KEY_SESSIONS {
+            let key = push(&mut contents, wish(&number.to_string(), Some("acme")), NOW).unwrap();
+            for number in 0..=MAX_KEY_SESSIONS {
+                contents.sessions.push(session(key.id(), number));
+                contents.bound_sessions(key.id());
+            }
+        }
+        assert_eq!(contents.sessions.len(), MAX_SESSIONS);
+        assert_eq!(contents.sessions[0].key, admin.id(), "the oldest of all");
+    }
 }

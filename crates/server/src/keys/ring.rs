@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sortie_core::{Tenant, Timestamp};
 use sortie_protocol::{Role, Via};
 
-use super::file::{Contents, KeyError, KeyFile};
+use super::file::{Contents, KeyError, KeyFile, StoredKey, mark_of};
 use super::token::{Credential, hash_of, same};
+use crate::links::Pass;
 
 /// A hash that no secret has: what an unknown id is compared with, so that it takes as long.
 const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -48,9 +49,22 @@ pub(crate) struct Found {
     pub(crate) role: Role,
     pub(crate) tenant: Option<Tenant>,
     pub(crate) via: Via,
+    /// Which of the key's secrets let it in, at first or in the end.
+    pub(crate) mark: String,
     /// The browser session, where there is one.
     pub(crate) session: Option<String>,
     pub(crate) expires_at: Option<Timestamp>,
+}
+
+impl Found {
+    /// A pass for a browser, with at most this role.
+    pub(crate) fn pass(&self, role: Role) -> Pass {
+        Pass {
+            key: self.key.clone(),
+            mark: self.mark.clone(),
+            role: role.min(self.role),
+        }
+    }
 }
 
 impl KeyRing {
@@ -101,6 +115,7 @@ impl KeyRing {
             role: key.role,
             tenant: key.tenant.clone(),
             via: Via::Key,
+            mark: mark_of(&hash).to_owned(),
             session: None,
             expires_at: key.expires_at,
         }))
@@ -125,7 +140,8 @@ impl KeyRing {
             return Ok(None);
         };
         let key = contents.keys.iter().find(|key| key.id == session.key);
-        let Some(key) = key.filter(|key| key.is_valid(now)) else {
+        let still = |key: &&StoredKey| key.is_valid(now) && key.knows(&session.mark, now);
+        let Some(key) = key.filter(still) else {
             return Ok(None);
         };
         self.note_use(&key.id, now);
@@ -135,6 +151,7 @@ impl KeyRing {
             role: session.role.min(key.role),
             tenant: key.tenant.clone(),
             via: Via::Browser,
+            mark: session.mark.clone(),
             session: Some(session.id.clone()),
             expires_at: Some(session.expires_at),
         }))
@@ -147,7 +164,10 @@ impl KeyRing {
         };
         let key = contents.keys.iter().find(|key| key.id == found.key);
         let key_holds = key.is_some_and(|key| {
-            key.is_valid(now) && key.role >= found.role && key.tenant == found.tenant
+            key.is_valid(now)
+                && key.knows(&found.mark, now)
+                && key.role >= found.role
+                && key.tenant == found.tenant
         });
         let session_holds = found.session.as_ref().is_none_or(|id| {
             let session = contents.sessions.iter().find(|session| session.id == *id);

@@ -23,6 +23,7 @@ const MAX_LIMIT: u32 = 1_000;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
     /// Of this task and everything below it.
+    #[param(min_length = 1)]
     task_id: Option<String>,
     /// After this place.
     after: Option<u64>,

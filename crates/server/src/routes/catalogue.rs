@@ -51,6 +51,7 @@ pub(crate) async fn agent(
 #[into_params(parameter_in = Query)]
 pub(crate) struct Where {
     /// The folder; the default one if missing.
+    #[param(min_length = 1)]
     workspace: Option<String>,
 }
 
@@ -67,10 +68,16 @@ pub(crate) async fn skills(
     Ok(Json(skills.iter().map(Skill::from).collect()))
 }
 
-/// How busy the models are that were asked so far.
+/// How busy the models are that were asked so far. Keys of a tenant see none: they are everybody's.
 #[utoipa::path(get, path = "/api/models", tag = "catalogue",
     responses((status = 200, body = Vec<ModelState>)))]
-pub(crate) async fn models(State(Shared(app)): State<Shared>) -> Json<Vec<ModelState>> {
+pub(crate) async fn models(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+) -> Json<Vec<ModelState>> {
+    if caller.tenant().is_some() {
+        return Json(Vec::new());
+    }
     let states = app.runtime.models_state();
     Json(states.into_iter().map(ModelState::from).collect())
 }
@@ -89,7 +96,7 @@ pub(crate) async fn explain(
         mode: body
             .mode
             .map_or(app.config.default_mode, sortie_core::Mode::from),
-        ..NewRun::new("explain", workspace, &app.config.default_model)
+        ..NewRun::in_checked_folder("explain", workspace, &app.config.default_model)
     };
     let name = match body.agent {
         Some(name) => name,

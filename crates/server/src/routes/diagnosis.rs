@@ -79,26 +79,31 @@ pub(crate) async fn openapi() -> impl IntoResponse {
     )
 }
 
-/// What the server is doing.
+/// What the server is doing. Keys of a tenant see no queues, models and clients: they are everybody's.
 #[utoipa::path(get, path = "/api/state", tag = "server",
     responses((status = 200, body = ServerState)))]
 pub(crate) async fn state(
     State(Shared(app)): State<Shared>,
     caller: Caller,
 ) -> Result<Json<ServerState>, Problem> {
-    let is_all = caller.tenant().is_none();
+    let own = ServerState {
+        version: app.host.version(),
+        started_at: app.started_at.to_rfc3339(),
+        epoch: app.hub.epoch().to_owned(),
+        home: String::new(),
+        lanes: Vec::new(),
+        models: Vec::new(),
+        connections: Connections::default(),
+        uptime_seconds: app.runtime.now().ms_since(app.started_at) / 1_000,
+    };
+    if caller.tenant().is_some() {
+        return Ok(Json(own));
+    }
     let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     let lanes = app.runtime.lanes().await?;
     let models = app.runtime.models_state();
     Ok(Json(ServerState {
-        version: app.host.version(),
-        started_at: app.started_at.to_rfc3339(),
-        epoch: app.hub.epoch().to_owned(),
-        home: if is_all {
-            app.config.home.display().to_string()
-        } else {
-            String::new()
-        },
+        home: app.config.home.display().to_string(),
         lanes: lanes
             .into_iter()
             .map(|lane| LaneState {
@@ -113,7 +118,7 @@ pub(crate) async fn state(
             websocket: app.metrics.websockets.load(Ordering::Relaxed),
             sse: app.metrics.streams.load(Ordering::Relaxed),
         },
-        uptime_seconds: app.runtime.now().ms_since(app.started_at) / 1_000,
+        ..own
     }))
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::{IntoResponse as _, Response};
@@ -17,6 +16,7 @@ use crate::body::{Asked, InPath};
 use crate::guard::Caller;
 use crate::hub::{Listener, Out, Wanted, Wish};
 use crate::once::wants_stream;
+use crate::pages::Page;
 use crate::problem::Problem;
 use crate::routes::sse::{self, Line, Lines};
 
@@ -37,6 +37,8 @@ pub(crate) struct After {
 /// The journal of a task.
 ///
 /// With `Accept: text/event-stream` it is streamed until the task has ended; `Last-Event-ID` goes on.
+/// Without, an answer ends when it is long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
+/// on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/tasks/{id}/events", tag = "tasks",
     params(("id" = String, Path), After,
         ("Last-Event-ID" = Option<String>, Header, description = "The last entry that was heard")),
@@ -52,7 +54,7 @@ pub(crate) async fn of_task(
     let run = app.task(&caller, &id).await?.run_id;
     if !wants_stream(&request) {
         let from = Seq(after.after.unwrap_or_default());
-        return Ok(Json(app.runtime.events(run, from).await?).into_response());
+        return Ok(entries(&app, run, from).await?.into_response());
     }
     let from = match last_event_id(request.headers()) {
         Some(last) => last
@@ -74,6 +76,21 @@ pub(crate) async fn of_task(
     Ok(sse::answer(&app, caller, async move |lines| {
         follow(&app_too, &lines, listener, run, Seq(from)).await
     }))
+}
+
+/// What is in the journal now, a page of it.
+async fn entries(app: &App, run: RunId, from: Seq) -> Result<Page, Problem> {
+    let mut page = Page::default();
+    let mut last = from;
+    for entry in app.runtime.events(run, from).await? {
+        if !page.take(std::slice::from_ref(&entry))? {
+            let next = format!("/api/tasks/{run}/events?after={last}");
+            page.goes_on(&last.to_string(), &next)?;
+            break;
+        }
+        last = entry.seq;
+    }
+    Ok(page)
 }
 
 /// What a client says that it heard last.

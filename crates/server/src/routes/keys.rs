@@ -14,7 +14,6 @@ use crate::app::{App, Shared};
 use crate::body::{InPath, JsonBody, MaybeJson};
 use crate::guard::Caller;
 use crate::keys::{KeyError, KeyFile, NewKeyWish, StoredKey};
-use crate::links::Pass;
 use crate::problem::Problem;
 use crate::routes::login;
 
@@ -195,10 +194,7 @@ pub(crate) async fn link(
     MaybeJson(body): MaybeJson<LinkBody>,
 ) -> Result<impl IntoResponse, Problem> {
     refuse_to_keep(&headers)?;
-    let pass = Pass {
-        key: caller.key().to_owned(),
-        role: body.role.unwrap_or(caller.role()).min(caller.role()),
-    };
+    let pass = caller.pass(body.role.unwrap_or(caller.role()));
     let (code, expires_at) = app
         .links
         .make(pass, app.runtime.now())
@@ -236,8 +232,11 @@ pub(crate) async fn logout(
     if let Some(session) = caller.session().map(str::to_owned) {
         with_file(&app, move |file| file.end_session(&session)).await?;
     }
-    let gone =
-        HeaderValue::from_static("sortie_session=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    let gone = format!(
+        "{}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0",
+        app.cookie
+    );
+    let gone = HeaderValue::from_str(&gone).map_err(|error| crate::problem::internal(&error))?;
     let done = Health {
         status: "ok".to_owned(),
     };

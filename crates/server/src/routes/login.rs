@@ -9,13 +9,14 @@ use axum::http::{Method, StatusCode, Uri};
 use axum::response::{Html, IntoResponse, Response};
 use serde::Deserialize;
 use sortie_core::Lang;
-use sortie_protocol::{MAX_NONCE_CHARS, Role};
+use sortie_protocol::MAX_NONCE_CHARS;
 use sortie_text::t;
 
 use crate::app::{App, Shared};
 use crate::body::{self, Asked};
-use crate::guard::{COOKIE, Claimed, failed, peer};
+use crate::guard::{Claimed, failed, peer};
 use crate::keys::Credential;
+use crate::links::Pass;
 use crate::problem::{Kind, Problem};
 use crate::routes::keys::with_file;
 
@@ -90,11 +91,10 @@ async fn by_code(
     headers: &HeaderMap,
     code: &str,
 ) -> Result<Response, Problem> {
-    app.failures.check(address, &Claimed::Code)?;
     let Some(pass) = app.links.take(code, app.runtime.now()) else {
-        return Err(failed(app, address, Claimed::Code));
+        return Err(failed(app, address, &Claimed::Code));
     };
-    come_in(app, headers, pass.key, pass.role).await
+    come_in(app, headers, pass).await
 }
 
 async fn by_token(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
@@ -116,28 +116,25 @@ async fn by_token(app: &Arc<App>, request: Request) -> Result<Response, Problem>
     let claimed = shown
         .as_ref()
         .map_or(Claimed::Malformed, |shown| Claimed::key(shown.id));
-    app.failures.check(address, &claimed)?;
     let found = match &shown {
         Some(shown) => app.keys.by_token(shown, app.runtime.now())?,
         None => None,
     };
-    let found = found.ok_or_else(|| failed(app, address, claimed))?;
-    come_in(app, &headers, found.key, found.role).await
+    let found = found.ok_or_else(|| failed(app, address, &claimed))?;
+    // Each time writes a file.
+    app.rates.take(&found.key)?;
+    come_in(app, &headers, found.pass(found.role)).await
 }
 
 /// Gives a browser its cookie.
-async fn come_in(
-    app: &Arc<App>,
-    headers: &HeaderMap,
-    key: String,
-    role: Role,
-) -> Result<Response, Problem> {
+async fn come_in(app: &Arc<App>, headers: &HeaderMap, pass: Pass) -> Result<Response, Problem> {
     let now = app.runtime.now();
     let until = now.plus_ms(SESSION_SECONDS * 1_000);
-    let token = with_file(app, move |file| file.add_session(&key, role, now, until)).await?;
+    let token = with_file(app, move |file| file.add_session(&pass, now, until)).await?;
     let secure = if is_https(headers) { "; Secure" } else { "" };
     let cookie = format!(
-        "{COOKIE}={}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS}{secure}",
+        "{}={}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS}{secure}",
+        app.cookie,
         token.cookie()
     );
     let mut cookie = HeaderValue::from_str(&cookie)

@@ -26,6 +26,7 @@ pub(crate) struct Which {
     /// Also those that have their reply.
     all: Option<bool>,
     /// Of this task.
+    #[param(min_length = 1)]
     task_id: Option<String>,
 }
 
@@ -94,6 +95,7 @@ pub(crate) async fn approve(
     if let Some(words) = &body.words {
         check_words(words)?;
     }
+    app.may_reply(&caller, &request).await?;
     let by = caller.person();
     let reply = match (body.decision, body.lasting) {
         (ApprovalDecision::Approve, lasting) => {

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use sortie_core::{
-    Lane, ListFilter, RequestFilter, RunRecord, Seq, SessionFilter, SessionKey, SessionSummary,
-    Timestamp,
+    Lane, ListFilter, RequestFilter, RunId, RunRecord, Seq, SessionFilter, SessionKey,
+    SessionSummary, Timestamp,
 };
 use sortie_protocol::{
     Grant, MessageAccepted, NewMessage, Resume, Revoked, Session, SessionDetail, Task,
     TranscriptItem, Turn,
 };
-use sortie_runtime::NewRun;
+use sortie_runtime::{NewRun, RuntimeError};
 use utoipa::IntoParams;
 
 use crate::access;
@@ -24,6 +24,7 @@ use crate::body::{self, Asked, InPath, JsonBody};
 use crate::guard::Caller;
 use crate::hub::{Listener, Out, Wanted, Wish};
 use crate::once::wants_stream;
+use crate::pages::{NEXT_CURSOR, PAGE_BYTES, size};
 use crate::problem::Problem;
 use crate::routes::sse::{self, Line};
 use crate::routes::task::check_words;
@@ -36,8 +37,8 @@ const MAX_LIMIT: u32 = 500;
 /// Turns of one session in one answer.
 const TURNS: usize = 50;
 /// Runs that are looked through for turns at once, and how often.
-const LOOK: u32 = 200;
-const MAX_LOOKS: u32 = 20;
+const LOOK: u32 = 51;
+const MAX_LOOKS: u32 = 80;
 /// Children of one turn.
 const MAX_CHILDREN: u32 = 500;
 
@@ -50,6 +51,7 @@ pub(crate) struct Which {
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
     /// Whose last turn began before this time.
+    #[param(min_length = 1)]
     before: Option<String>,
 }
 
@@ -86,10 +88,15 @@ pub(crate) fn moment(text: &str) -> Result<Timestamp, Problem> {
 #[into_params(parameter_in = Query)]
 pub(crate) struct Before {
     /// Turns before this task.
+    #[param(min_length = 1)]
     before: Option<String>,
 }
 
 /// A conversation with its newest turns, oldest first.
+///
+/// An answer has at most 50 turns, and fewer when their texts are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` is the `before` that goes on. A turn that is too long by itself has its latest
+/// items, and `left_out` says how many are only in `GET /api/tasks/{id}/transcript`.
 #[utoipa::path(get, path = "/api/sessions/{id}", tag = "sessions",
     params(("id" = String, Path), Before), responses((status = 200, body = SessionDetail)))]
 pub(crate) async fn get(
@@ -97,13 +104,9 @@ pub(crate) async fn get(
     caller: Caller,
     InPath(id): InPath<String>,
     Asked(before): Asked<Before>,
-) -> Result<Json<SessionDetail>, Problem> {
+) -> Result<(HeaderMap, Json<SessionDetail>), Problem> {
     let summary = find(&app, &caller, &id).await?;
-    let mut turns_list = Vec::new();
-    for record in turns(&app, &caller, &summary, before.before.as_deref()).await? {
-        turns_list.push(turn(&app, &record).await?);
-    }
-    turns_list.reverse();
+    let (turns_list, next) = newest(&app, &caller, &summary, before.before.as_deref()).await?;
     let open = app
         .runtime
         .requests(RequestFilter {
@@ -116,28 +119,76 @@ pub(crate) async fn get(
         .filter(|request| request.session_id == summary.session && request.tenant == summary.tenant)
         .map(Into::into)
         .collect();
-    Ok(Json(SessionDetail {
+    let detail = SessionDetail {
         session: Session::from(&summary),
         turns_list,
         grants: grants_of(&app, &summary).await?,
         requests,
-    }))
+    };
+    let mut headers = HeaderMap::new();
+    if let Some(next) = next
+        && let Ok(next) = HeaderValue::from_str(&next.to_string())
+    {
+        headers.insert(NEXT_CURSOR, next);
+    }
+    Ok((headers, Json(detail)))
+}
+
+/// The newest turns that fit into an answer, oldest first, and where those before them begin.
+async fn newest(
+    app: &App,
+    caller: &Caller,
+    summary: &SessionSummary,
+    before: Option<&str>,
+) -> Result<(Vec<Turn>, Option<RunId>), Problem> {
+    let records = turns(app, caller, summary, before).await?;
+    let mut room = PAGE_BYTES;
+    let mut newest = Vec::new();
+    for record in records.iter().take(TURNS) {
+        let mut turn = turn(app, record).await?;
+        let mut bytes = size(&turn)?;
+        if bytes > room && !newest.is_empty() {
+            break;
+        }
+        let mut first = 0;
+        while bytes > room && first < turn.items.len() {
+            bytes -= size(&turn.items[first])?.min(bytes);
+            first += 1;
+        }
+        turn.items.drain(..first);
+        turn.left_out = first as u64;
+        room = room.saturating_sub(bytes);
+        newest.push(turn);
+    }
+    let is_all = newest.len() == records.len();
+    newest.reverse();
+    let oldest = newest.first().map(|turn| turn.task.task_id);
+    Ok((newest, oldest.filter(|_| !is_all)))
 }
 
 async fn find(app: &App, caller: &Caller, id: &str) -> Result<SessionSummary, Problem> {
-    find_key(app, caller, &access::session(caller, Some(id))?)
-        .await?
-        .ok_or_else(|| {
-            Problem::not_found(format!("there is no session {id:?}; look in /api/sessions"))
-        })
+    let found = called(app, caller, &access::session(caller, Some(id))?).await?;
+    // Sessions of tenants may have the same name; whoever sees all means its own first.
+    let own = own(caller, &found);
+    own.or_else(|| found.first()).cloned().ok_or_else(|| {
+        Problem::not_found(format!("there is no session {id:?}; look in /api/sessions"))
+    })
 }
 
-async fn find_key(
+/// The one that a caller speaks in: nobody speaks in another tenant's, not even who reads them all.
+fn own<'a>(caller: &Caller, found: &'a [SessionSummary]) -> Option<&'a SessionSummary> {
+    found
+        .iter()
+        .find(|summary| summary.tenant.as_ref() == caller.tenant())
+}
+
+/// The sessions of this name that a caller may read.
+async fn called(
     app: &App,
     caller: &Caller,
     session: &SessionKey,
-) -> Result<Option<SessionSummary>, Problem> {
-    let found = app
+) -> Result<Vec<SessionSummary>, Problem> {
+    Ok(app
         .runtime
         .sessions(SessionFilter {
             tenant: caller.tenant().cloned(),
@@ -145,15 +196,10 @@ async fn find_key(
             before: None,
             limit: 0,
         })
-        .await?;
-    // Sessions of tenants may have the same name; whoever sees all means its own first.
-    let own = found
-        .iter()
-        .find(|summary| summary.tenant.as_ref() == caller.tenant());
-    Ok(own.or_else(|| found.first()).cloned())
+        .await?)
 }
 
-/// The main runs of a session, newest first.
+/// The main runs of a session, newest first: as many as an answer has, and one more if there are more.
 async fn turns(
     app: &App,
     caller: &Caller,
@@ -185,11 +231,11 @@ async fn turns(
                 .into_iter()
                 .filter(|record| record.lane == Lane::Main && record.tenant == summary.tenant),
         );
-        if is_last || turns.len() >= TURNS {
+        if is_last || turns.len() > TURNS {
             break;
         }
     }
-    turns.truncate(TURNS);
+    turns.truncate(TURNS + 1);
     Ok(turns)
 }
 
@@ -208,7 +254,12 @@ async fn turn(app: &App, record: &RunRecord) -> Result<Turn, Problem> {
     Ok(Turn {
         task: Task::from(record),
         items: TranscriptItem::of_journal(&entries),
-        children: children.iter().map(Task::from).collect(),
+        left_out: 0,
+        // They are shown as cards; each has a page of its own.
+        children: children
+            .iter()
+            .map(|child| Task::from(child).summary())
+            .collect(),
     })
 }
 
@@ -238,6 +289,7 @@ pub(crate) struct Rule {
     /// The rule as it was granted; all if missing.
     rule: Option<String>,
     /// The folder that it was granted for; that of the last turn if missing.
+    #[param(min_length = 1)]
     workspace: Option<String>,
 }
 
@@ -306,7 +358,12 @@ pub(crate) async fn message(
         });
         listener
     });
-    let said = app.runtime.say(new).await.map_err(refused)?;
+    // Asked while nobody else can begin another turn, so that what is judged is what hears it.
+    let said = app.runtime.say_if(new, |last| {
+        let may = app.could_make(&caller, last);
+        may.map_err(Unsaid)
+    });
+    let said = said.await.map_err(|Unsaid(problem)| problem)?;
     let accepted = MessageAccepted {
         task_id: said.run,
         steered: said.steered,
@@ -315,6 +372,16 @@ pub(crate) async fn message(
         None => (StatusCode::ACCEPTED, Json(accepted)).into_response(),
         Some(listener) => follow(&app, caller, listener, &accepted),
     })
+}
+
+/// Why a message was not taken.
+#[derive(Debug)]
+struct Unsaid(Problem);
+
+impl From<RuntimeError> for Unsaid {
+    fn from(error: RuntimeError) -> Self {
+        Self(refused(error))
+    }
 }
 
 async fn new_turn(
@@ -326,29 +393,33 @@ async fn new_turn(
     check_words(&message.text)?;
     app.check_model(caller, message.model.as_deref())?;
     let session = access::session(caller, Some(id))?;
-    let before = find_key(app, caller, &session).await?;
-    let workspace = match (&message.workspace, &before) {
+    let found = called(app, caller, &session).await?;
+    let workspace = match (&message.workspace, own(caller, &found)) {
         (Some(wanted), _) => app.workspace(caller, Some(wanted))?,
         (None, Some(before)) => {
             let last = before.workspace.display().to_string();
-            app.workspace(caller, Some(&last))?
+            let now = app.workspace(caller, Some(&last))?;
+            // Whoever put a link there does not choose where the conversation goes on.
+            if now != before.workspace {
+                return Err(Problem::conflict(format!(
+                    "the path of {last} leads over a link by now, which is not followed; name the \
+                     folder in `workspace`"
+                )));
+            }
+            now
         }
         (None, None) => app.workspace(caller, None)?,
     };
-    let tenant = match &before {
-        Some(before) => before.tenant.clone(),
-        None => caller.tenant().cloned(),
-    };
     Ok(NewRun {
         session,
-        tenant,
+        tenant: caller.tenant().cloned(),
         agent: message.agent,
         model: message.model,
         thinking: message.thinking,
         lang: message.lang.unwrap_or(app.config.lang),
         budget: message.budget.unwrap_or_default().into(),
         mode: app.mode(caller, message.mode.map(Into::into))?,
-        ..NewRun::new(message.text, workspace, &app.config.default_model)
+        ..NewRun::in_checked_folder(message.text, workspace, &app.config.default_model)
     })
 }
 
@@ -368,7 +439,18 @@ fn follow(
             let Ok(out) = listener.next().await else {
                 return None;
             };
-            let Out::Frame(frame) = &out else { continue };
+            let frame = match &out {
+                Out::Frame(frame) => frame,
+                Out::Control(_) => continue,
+                // It fell behind, and the end may be among what was missed: the record knows.
+                Out::Snapshot { .. } => {
+                    let record = app_too.runtime.get(run).await.ok()?;
+                    if record.status.is_terminal() {
+                        break;
+                    }
+                    continue;
+                }
+            };
             if !frame.is_about(&Wanted::Tree(run)) {
                 continue;
             }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use sortie_core::{
     Event, ForkPoint, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId,
-    RunRecord, RunSpec, Seq, Unblock,
+    RunRecord, Seq, Unblock,
 };
 use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
@@ -139,7 +139,7 @@ pub(crate) async fn patch(
     InPath(id): InPath<String>,
     JsonBody(patch): JsonBody<TaskPatch>,
 ) -> Result<Json<Task>, Problem> {
-    let run = app.task(&caller, &id).await?.run_id;
+    let run = app.driven(&caller, &id).await?;
     app.runtime
         .update(run, patch.label.as_deref(), patch.priority)
         .await?;
@@ -200,24 +200,10 @@ pub(crate) async fn retry(
     InPath(id): InPath<String>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
-    let spec = app.runtime.spec(run).await?;
-    app.mode(&caller, Some(spec.policy.mode))?;
-    may_begin(&app, &caller, &spec)?;
+    // It becomes the first of a tree of its own, so what it was itself admitted with counts.
+    app.could_make(&caller, &app.runtime.spec(run).await?)?;
     let run = app.runtime.retry(run).await?;
     Ok(made(&Task::from(&app.runtime.get(run).await?)))
-}
-
-/// Whoever may not begin such a task may not begin it again either.
-fn may_begin(app: &App, caller: &Caller, spec: &RunSpec) -> Result<(), Problem> {
-    app.check_model(caller, Some(&spec.model))?;
-    let workspace = spec.workspace.display().to_string();
-    app.workspace(caller, Some(&workspace))?;
-    if !spec.report_to.is_empty() && !caller.rules_all() {
-        return Err(Problem::forbidden(
-            "the task reports to places outside; only an admin may repeat that",
-        ));
-    }
-    Ok(())
 }
 
 /// Makes a task that branches off another after one of its entries. What the other did stays done.
@@ -231,7 +217,7 @@ pub(crate) async fn fork(
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     let spec = app.runtime.spec(run).await?;
-    may_begin(&app, &caller, &spec)?;
+    app.could_begin(&caller, &spec)?;
     app.check_model(&caller, body.model.as_deref())?;
     let mode = body.mode.map_or(spec.policy.mode, Into::into);
     let fork = Fork {
@@ -268,7 +254,7 @@ pub(crate) async fn resume(
     caller: Caller,
     InPath(id): InPath<String>,
 ) -> Result<Json<Task>, Problem> {
-    let run = app.task(&caller, &id).await?.run_id;
+    let run = app.driven(&caller, &id).await?;
     app.runtime.unpause(run).await?;
     now(&app, run).await
 }
@@ -283,7 +269,7 @@ pub(crate) async fn steer(
     JsonBody(body): JsonBody<SteerBody>,
 ) -> Result<impl IntoResponse, Problem> {
     check_words(&body.text)?;
-    let task_id = app.task(&caller, &id).await?.run_id;
+    let task_id = app.driven(&caller, &id).await?;
     app.runtime.steer(task_id, &body.text).await?;
     Ok((StatusCode::ACCEPTED, Json(TaskRef { task_id })))
 }
@@ -321,6 +307,7 @@ pub(crate) async fn reply_to_question(
             "this asks for an approval; use POST /api/approvals/{id}",
         ));
     }
+    app.may_reply(caller, request).await?;
     let reply = Reply::Answered {
         by: sortie_core::Answerer::Person,
         text,
@@ -358,7 +345,7 @@ pub(crate) async fn apply(
     caller: Caller,
     InPath(id): InPath<String>,
 ) -> Result<Json<Applied>, Problem> {
-    let task_id = app.task(&caller, &id).await?.run_id;
+    let task_id = app.driven(&caller, &id).await?;
     let files = app.runtime.apply(task_id).await?;
     tracing::info!(%task_id, by = caller.person(), "changes were applied");
     Ok(Json(Applied { task_id, files }))
@@ -372,7 +359,7 @@ pub(crate) async fn discard(
     caller: Caller,
     InPath(id): InPath<String>,
 ) -> Result<Json<TaskRef>, Problem> {
-    let task_id = app.task(&caller, &id).await?.run_id;
+    let task_id = app.driven(&caller, &id).await?;
     app.runtime.discard(task_id).await?;
     tracing::info!(%task_id, by = caller.person(), "changes were discarded");
     Ok(Json(TaskRef { task_id }))

@@ -4,8 +4,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use axum::extract::{Extension, State};
-use axum::http::header::{self, HeaderName, HeaderValue};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header;
 use axum::{Json, response::IntoResponse};
 use serde::Deserialize;
 use sortie_core::{ListFilter, Priority, RunId, Sampling, SinkAddress, Status};
@@ -18,12 +18,19 @@ use crate::app::{App, Shared};
 use crate::body::{self, Asked, JsonBody};
 use crate::guard::Caller;
 use crate::once::Reserved;
+use crate::pages::Page;
 use crate::problem::Problem;
 
 /// Tasks in one answer, unless more are wanted.
 const DEFAULT_LIMIT: u32 = 100;
 /// The most tasks in one answer.
 const MAX_LIMIT: u32 = 1_000;
+/// Tasks that are read at once, at first. Nobody knows yet how long their texts are.
+const FIRST_BATCH: u32 = 20;
+/// The same, at most.
+const MAX_BATCH: u32 = 320;
+/// A batch with less text than this may be followed by a larger one.
+const MODEST_BYTES: usize = 1024 * 1024;
 /// The longest text that is looked for.
 const MAX_SEARCH_CHARS: usize = 200;
 
@@ -33,14 +40,17 @@ const MAX_SEARCH_CHARS: usize = 200;
 #[into_params(parameter_in = Query)]
 pub(crate) struct Which {
     /// Of this session.
+    #[param(min_length = 1)]
     session_id: Option<String>,
     /// In one of these states, with commas between them.
     status: Option<String>,
     /// Of this agent.
     agent: Option<String>,
     /// Children of this task.
+    #[param(min_length = 1)]
     parent_id: Option<String>,
     /// Of this tree.
+    #[param(min_length = 1)]
     root_id: Option<String>,
     /// Only the first ones of trees.
     roots: Option<bool>,
@@ -54,6 +64,7 @@ pub(crate) struct Which {
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
     /// Where the answer before ended.
+    #[param(min_length = 1)]
     cursor: Option<String>,
 }
 
@@ -105,37 +116,53 @@ async fn task_of(app: &App, caller: &Caller, id: Option<&str>) -> Result<Option<
 
 /// Tasks, newest first.
 ///
-/// When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+/// An answer ends after `limit` tasks, or earlier when its texts are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
 #[utoipa::path(get, path = "/api/tasks", tag = "tasks", params(Which),
     responses((status = 200, body = Vec<Task>)))]
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Asked(which): Asked<Which>,
-) -> Result<(HeaderMap, Json<Vec<Task>>), Problem> {
+) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let mut filter = which.filter(&app, &caller).await?;
-    filter.limit = limit + 1;
-    let mut records = app.runtime.list(filter).await?;
-    let more = records.len() > limit as usize;
-    records.truncate(limit as usize);
-    let mut headers = HeaderMap::new();
-    if let Some(last) = records.last().filter(|_| more) {
-        add_next(&mut headers, &which, last.run_id)?;
-    }
     let summary = which.summary.unwrap_or_default();
-    let tasks = records.iter().map(Task::from);
-    let tasks = if summary {
-        tasks.map(Task::summary).collect()
-    } else {
-        tasks.collect()
-    };
-    Ok((headers, Json(tasks)))
+    let mut page = Page::default();
+    let mut room = limit;
+    let mut batch = FIRST_BATCH;
+    let mut last = None;
+    loop {
+        // One more than there is room for tells whether there are more.
+        filter.limit = batch.min(room + 1);
+        let records = app.runtime.list(filter.clone()).await?;
+        let mut text_bytes = 0;
+        for record in &records {
+            let task = Task::from(record);
+            text_bytes += task.message.len() + task.result.as_ref().map_or(0, String::len);
+            let task = if summary { task.summary() } else { task };
+            if room == 0 || !page.take(&[task])? {
+                if let Some(last) = last {
+                    add_next(&mut page, &which, last)?;
+                }
+                return Ok(page);
+            }
+            room -= 1;
+            last = Some(record.run_id);
+        }
+        if records.len() < filter.limit as usize {
+            return Ok(page);
+        }
+        filter.before = last;
+        if text_bytes < MODEST_BYTES {
+            batch = (2 * batch).min(MAX_BATCH);
+        }
+    }
 }
 
 /// Says where the next ones are.
-fn add_next(headers: &mut HeaderMap, which: &Which, last: RunId) -> Result<(), Problem> {
-    let mut link = format!("</api/tasks?cursor={last}");
+fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> {
+    let mut link = format!("/api/tasks?cursor={last}");
     let flag = |value: Option<bool>| value.map(|value| value.to_string());
     for (name, value) in [
         ("session_id", which.session_id.clone()),
@@ -153,14 +180,7 @@ fn add_next(headers: &mut HeaderMap, which: &Which, last: RunId) -> Result<(), P
             link.push_str(&format!("&{name}={}", percent(&value)));
         }
     }
-    link.push_str(">; rel=\"next\"");
-    let cannot = |_| Problem::bad("the query cannot be said again in a header");
-    headers.insert(header::LINK, HeaderValue::from_str(&link).map_err(cannot)?);
-    headers.insert(
-        HeaderName::from_static("sortie-next-cursor"),
-        HeaderValue::from_str(&last.to_string()).map_err(cannot)?,
-    );
-    Ok(())
+    page.goes_on(&last.to_string(), &link)
 }
 
 /// A value as it stands in a query.
@@ -224,12 +244,12 @@ async fn new_run(app: &App, caller: &Caller, wish: NewTask) -> Result<NewRun, Pr
     }
     let continues = match &wish.continues {
         None => None,
-        Some(id) => Some(app.task(caller, id).await?.run_id),
+        Some(id) => Some(app.driven(caller, id).await?),
     };
     let workspace = app.workspace(caller, wish.workspace.as_deref())?;
     let default_model = wish.default_model.as_ref();
     let default_model = default_model.unwrap_or(&app.config.default_model);
-    let new = NewRun::new(wish.message, workspace, default_model);
+    let new = NewRun::in_checked_folder(wish.message, workspace, default_model);
     let new = if wish.main { new } else { new.in_background() };
     Ok(NewRun {
         session: access::session(caller, wish.session_id.as_deref())?,

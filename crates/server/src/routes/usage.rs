@@ -87,6 +87,7 @@ pub(crate) struct Which {
     #[param(inline)]
     bucket: Option<Bucket>,
     /// Since when.
+    #[param(min_length = 1)]
     since: Option<String>,
 }
 

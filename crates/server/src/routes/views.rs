@@ -15,6 +15,7 @@ use utoipa::IntoParams;
 use crate::app::Shared;
 use crate::body::{self, Asked, InPath};
 use crate::guard::Caller;
+use crate::pages::{PAGE_BYTES, Page, size};
 use crate::problem::Problem;
 
 /// The most lines of an audit, or tasks of a tree, in one answer.
@@ -45,20 +46,51 @@ pub(crate) async fn result(
     Ok(Json(Task::from(&record).into()))
 }
 
+/// Where to begin in a journal.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct From {
+    /// After this place in the journal.
+    after: Option<i64>,
+}
+
 /// What was said and done, for people.
+///
+/// An answer ends when its texts are long (8 MiB); then `Sortie-Next-Cursor` is the `after` that goes
+/// on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/tasks/{id}/transcript", tag = "tasks",
-    params(("id" = String, Path)), responses((status = 200, body = Vec<TranscriptItem>)))]
+    params(("id" = String, Path), From), responses((status = 200, body = Vec<TranscriptItem>)))]
 pub(crate) async fn transcript(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     InPath(id): InPath<String>,
-) -> Result<Json<Vec<TranscriptItem>>, Problem> {
+    Asked(from): Asked<From>,
+) -> Result<Page, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
+    // From the beginning: what a result means may stand in front of it.
     let entries = app.runtime.events(run, Seq(0)).await?;
-    Ok(Json(TranscriptItem::of_journal(&entries)))
+    let items = TranscriptItem::of_journal(&entries);
+    let mut page = Page::default();
+    let mut last = from.after.unwrap_or_default();
+    // What one entry of the journal says stays together, so that its number is a place to go on.
+    for said in items.chunk_by(|one, next| one.seq == next.seq) {
+        let [first, ..] = said else { continue };
+        if first.seq <= from.after.unwrap_or_default() {
+            continue;
+        }
+        if !page.take(said)? {
+            let next = format!("/api/tasks/{run}/transcript?after={last}");
+            page.goes_on(&last.to_string(), &next)?;
+            break;
+        }
+        last = first.seq;
+    }
+    Ok(page)
 }
 
-/// All tasks of the tree that a task is in, oldest first.
+/// All tasks of the tree that a task is in, oldest first. In a tree with long texts (8 MiB) those of
+/// the later tasks are cut, as with `summary`.
 #[utoipa::path(get, path = "/api/tasks/{id}/tree", tag = "tasks",
     params(("id" = String, Path)), responses((status = 200, body = Vec<Task>)))]
 pub(crate) async fn tree(
@@ -77,7 +109,18 @@ pub(crate) async fn tree(
         })
         .await?;
     records.reverse();
-    Ok(Json(records.iter().map(Task::from).collect()))
+    let mut bytes = 0;
+    let mut tasks = Vec::with_capacity(records.len());
+    for record in &records {
+        let task = Task::from(record);
+        bytes += size(&task)?;
+        tasks.push(if bytes < PAGE_BYTES {
+            task
+        } else {
+            task.summary()
+        });
+    }
+    Ok(Json(tasks))
 }
 
 /// When the runs of a task's tree did what, and what its length came from.

@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error as WsError, Message, Utf8Bytes};
 
 use crate::app::{App, Shared};
-use crate::guard::Caller;
+use crate::guard::{Caller, Peer};
 use crate::hub::Listener;
 use crate::problem::{Kind, Problem};
 use crate::routes::sse::HEARTBEAT;
@@ -50,12 +50,16 @@ pub(crate) async fn connect(
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
         return Err(not_a_handshake("the connection cannot become a WebSocket"));
     };
+    let peer = request.extensions_mut().remove::<Peer>();
     let app_too = Arc::clone(&app);
     app.spawn(async move {
+        // It is still a connection, and counts as one.
+        let held = peer;
         match upgrade.await {
             Ok(upgraded) => serve(&app_too, caller, upgraded).await,
             Err(error) => tracing::debug!(%error, "a WebSocket did not come to be"),
         }
+        drop(held);
     });
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     let headers = response.headers_mut();
@@ -134,6 +138,7 @@ async fn serve(app: &Arc<App>, caller: Caller, upgraded: Upgraded) {
         Ended::Left => return,
         Ended::Stopping => (CloseCode::Away, "the server stops"),
         Ended::NoLongerAllowed => (CloseCode::Policy, "the key no longer holds"),
+        Ended::TooOften => (CloseCode::Policy, "this key asks too often"),
         Ended::TooMuch => (CloseCode::Size, "messages have at most 64 KiB"),
         Ended::Failed => (CloseCode::Error, "the server cannot read its store"),
     };
@@ -160,6 +165,7 @@ enum Ended {
     Left,
     Stopping,
     NoLongerAllowed,
+    TooOften,
     TooMuch,
     Failed,
 }
@@ -200,7 +206,9 @@ impl Client<'_> {
             let news = tokio::select! {
                 biased;
                 () = self.app.stop.cancelled() => News::Stopping,
-                said = self.socket.next() => News::Said(said),
+                // Whoever does not take what it asked for is not heard further: what waits for one
+                // client never grows beyond one answer.
+                said = self.socket.next(), if self.listener.has_said_all() => News::Said(said),
                 _ = beat.tick() => News::Beat,
                 out = self.listener.next() => News::Out(out),
             };
@@ -230,6 +238,9 @@ impl Client<'_> {
     }
 
     async fn heard(&mut self, said: Option<Result<Message, WsError>>) -> Result<(), Ended> {
+        if self.app.rates.take(self.caller.key()).is_err() {
+            return Err(Ended::TooOften);
+        }
         match said {
             None | Some(Ok(Message::Close(_))) => Err(Ended::Left),
             Some(Err(WsError::Capacity(_))) => Err(Ended::TooMuch),

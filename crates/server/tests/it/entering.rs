@@ -209,7 +209,7 @@ async fn sessions_end_with_the_key_behind_them() {
 }
 
 #[tokio::test]
-async fn guessing_is_slow_even_from_here_and_even_with_the_right_token() {
+async fn guessing_is_slow_even_from_here_and_locks_nobody_out() {
     let world = World::begin(SAYS_DONE).await;
     let id = world.tokens.viewer.split('_').nth(1).unwrap();
     let wrong = format!("sortie_{id}_{}", "A".repeat(43));
@@ -228,26 +228,140 @@ async fn guessing_is_slow_even_from_here_and_even_with_the_right_token() {
         .unwrap();
     assert_eq!(response.status(), 429);
     assert!(response.headers().contains_key(header::RETRY_AFTER));
-    let right = world.request(Method::GET, "/api/me", &world.tokens.viewer);
-    let (status, problem) = answer(right).await;
+    let pasted = |token: &str| {
+        world
+            .http
+            .post(world.url("/login"))
+            .form(&[("token", token)])
+            .send()
+    };
     assert_eq!(
-        (status.as_u16(), slug(&problem)),
-        (429, "too-many-requests")
-    );
-    assert_eq!(
-        answer(world.get("/api/me")).await.0,
-        200,
-        "others are not hindered"
-    );
-    let pasted = world
-        .http
-        .post(world.url("/login"))
-        .form(&[("token", &world.tokens.viewer)]);
-    assert_eq!(
-        pasted.send().await.unwrap().status(),
+        pasted(&wrong).await.unwrap().status(),
         429,
         "nor is there another door"
     );
+    let right = world.request(Method::GET, "/api/me", &world.tokens.viewer);
+    assert_eq!(answer(right).await.0, 200, "whoever knows it comes in");
+    let right = pasted(&world.tokens.viewer).await.unwrap();
+    assert_eq!(right.status(), StatusCode::SEE_OTHER);
+    let link = world.json(world.post("/api/login-links", &json!({}))).await;
+    let guess = |number: u32| {
+        let code = format!("{number:043}");
+        world.http.get(world.url(&format!("/login?code={code}")))
+    };
+    for number in 0..10 {
+        assert_eq!(guess(number).send().await.unwrap().status(), 401);
+    }
+    assert_eq!(guess(10).send().await.unwrap().status(), 429);
+    let url = link["url"].as_str().unwrap();
+    let followed = world.http.get(url).send().await.unwrap();
+    assert_eq!(followed.status(), StatusCode::SEE_OTHER);
+}
+
+#[tokio::test]
+async fn logins_take_from_the_rate_of_their_key() {
+    let mut limits = sortie_server::ServerLimits::default();
+    limits.rate.per_second = 1.try_into().unwrap();
+    limits.rate.burst = 3.try_into().unwrap();
+    let world = World::with(SAYS_DONE, limits).await;
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        let form = [("token", &world.tokens.viewer)];
+        let pasted = world.http.post(world.url("/login")).form(&form);
+        statuses.push(pasted.send().await.unwrap().status().as_u16());
+    }
+    assert_eq!(statuses[0], 303);
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn a_name_is_one_key_of_its_tenant_and_nobody_else_is_local() {
+    let world = World::begin(SAYS_DONE).await;
+    let make = |token: &str, name: &str| {
+        world
+            .request(Method::POST, "/api/keys", token)
+            .json(&json!({"name": name, "role": "viewer"}))
+    };
+    let (admin, acme) = (&world.tokens.admin, &world.tokens.acme);
+    for name in ["local", "LOCAL", " local "] {
+        for token in [admin, acme] {
+            let (status, problem) = answer(make(token, name)).await;
+            assert_eq!((status.as_u16(), slug(&problem)), (409, "conflict"));
+        }
+    }
+    assert_eq!(answer(make(admin, "bot")).await.0, 201);
+    assert_eq!(answer(make(admin, "bot")).await.0, 409);
+    assert_eq!(answer(make(acme, "bot")).await.0, 201, "another tenant's");
+}
+
+#[tokio::test]
+async fn browsers_end_with_the_secret_that_let_them_in() {
+    let world = World::begin(SAYS_DONE).await;
+    let made = world
+        .json(world.post("/api/keys", &json!({"name": "guest", "role": "admin"})))
+        .await;
+    let id = made["key"]["id"].as_str().unwrap();
+    let token = made["token"].as_str().unwrap();
+    let browser = cookie(&world, token).await;
+    let link = world.request(Method::POST, "/api/login-links", token);
+    let link = world.json(link).await;
+    let me = async |cookie: &str| {
+        let me = world.http.get(world.url("/api/me"));
+        answer(me.header(header::COOKIE, cookie)).await.0
+    };
+    let rotate = async |body: Value| {
+        let path = format!("/api/keys/{id}/rotate");
+        world.json(world.post(&path, &body)).await["token"].clone()
+    };
+    let second = rotate(json!({"grace_seconds": 3600})).await;
+    assert_eq!(me(&browser).await, 200, "for its grace");
+    let newer = cookie(&world, second.as_str().unwrap()).await;
+    rotate(json!({"grace_seconds": 3600})).await;
+    assert_eq!(me(&browser).await, 401, "that was two secrets ago");
+    assert_eq!(me(&newer).await, 200);
+    rotate(json!({})).await;
+    assert_eq!(me(&newer).await, 401);
+    let late = world.http.get(link["url"].as_str().unwrap());
+    let late = late.send().await.unwrap();
+    assert!(late.status().is_client_error(), "{}", late.status());
+    assert!(late.headers().get(header::SET_COOKIE).is_none());
+}
+
+#[tokio::test]
+async fn a_key_drives_out_only_its_own_browsers() {
+    let world = World::begin(SAYS_DONE).await;
+    let admins = cookie(&world, &world.tokens.admin).await;
+    let first = cookie(&world, &world.tokens.acme_operator).await;
+    for _ in 0..20 {
+        cookie(&world, &world.tokens.acme_operator).await;
+    }
+    let me = async |cookie: &str| {
+        let me = world.http.get(world.url("/api/me"));
+        answer(me.header(header::COOKIE, cookie)).await.0
+    };
+    assert_eq!(me(&first).await, 401, "its oldest");
+    assert_eq!(me(&admins).await, 200);
+}
+
+#[tokio::test]
+async fn two_servers_on_one_machine_have_cookies_of_their_own() {
+    let world = World::begin(SAYS_DONE).await;
+    let name = format!("sortie_session_{}", world.address.port());
+    let cookie = cookie(&world, &world.tokens.viewer).await;
+    assert_eq!(cookie.split('=').next().unwrap(), name);
+    let both = format!("sortie_session_1=abcdefgh_{}; {cookie}", "A".repeat(43));
+    let origin = format!("http://{}", world.address);
+    let with = |request: reqwest::RequestBuilder| {
+        request
+            .header(header::COOKIE, &both)
+            .header(header::ORIGIN, &origin)
+    };
+    let me = with(world.http.get(world.url("/api/me")));
+    assert_eq!(answer(me).await.0, 200);
+    let left = with(world.http.post(world.url("/api/logout")));
+    let left = left.send().await.unwrap();
+    let gone = left.headers()[header::SET_COOKIE].to_str().unwrap();
+    assert!(gone.starts_with(&format!("{name}=;")), "{gone}");
 }
 
 #[tokio::test]
@@ -283,13 +397,28 @@ async fn headers_of_safety_are_on_every_answer() {
         let headers = response.headers();
         for (name, value) in [
             ("x-content-type-options", "nosniff"),
-            ("referrer-policy", "no-referrer"),
             ("cross-origin-opener-policy", "same-origin"),
             ("cross-origin-resource-policy", "same-origin"),
             ("cache-control", "no-store"),
         ] {
             assert_eq!(headers[name], value, "{}", response.url());
         }
+        // A form without a referrer would come from the origin "null".
+        let is_page = response.url().path() == "/login";
+        let referrer = if is_page {
+            "same-origin"
+        } else {
+            "no-referrer"
+        };
+        assert_eq!(headers["referrer-policy"], referrer, "{}", response.url());
+        // A form of a page without a referrer would come from the origin "null".
+        let is_page = response.url().path() == "/login";
+        let referrer = if is_page {
+            "same-origin"
+        } else {
+            "no-referrer"
+        };
+        assert_eq!(headers["referrer-policy"], referrer);
         assert!(headers.contains_key("content-security-policy"));
         assert!(headers.contains_key("permissions-policy"));
         assert!(!headers.contains_key("access-control-allow-origin"));

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use sortie_server::ServerLimits;
+use sortie_test_support::stage::until;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::support::{SAYS_DONE, World, answer};
+use crate::live::Client;
+use crate::support::{SAYS_DONE, World, answer, slug};
 
 /// Limits that a test can wait for.
 fn quick() -> ServerLimits {
@@ -113,4 +116,57 @@ async fn connections_beyond_the_limit_wait_their_turn() {
     // Both say nothing, are given up, and make room.
     assert_eq!(answer(world.get("/api/me")).await.0, 200);
     drop((first, second));
+}
+
+/// Nobody is given up for being slow here: what is tested is who has to make room.
+fn crowded() -> ServerLimits {
+    ServerLimits {
+        connections: 8,
+        header_timeout: Duration::from_secs(3_600),
+        ..crate::support::patient()
+    }
+}
+
+#[tokio::test]
+async fn whoever_says_nothing_keeps_nobody_out() {
+    let world = World::with(SAYS_DONE, crowded()).await;
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        silent.push(TcpStream::connect(world.address).await.unwrap());
+        let asked = tokio::time::timeout(Duration::from_secs(20), answer(world.get("/api/me")));
+        assert_eq!(asked.await.expect("somebody made room").0, 200);
+    }
+}
+
+#[tokio::test]
+async fn clients_with_a_token_stay_however_many_they_are() {
+    let world = World::with(SAYS_DONE, crowded()).await;
+    let mut clients = Vec::new();
+    for _ in 0..7 {
+        clients.push(Client::connect(&world, &world.tokens.viewer).await.0);
+    }
+    for (n, client) in clients.iter_mut().enumerate() {
+        client.say(&json!({"type": "ping", "n": n})).await;
+        assert_eq!(client.until("pong").await["n"], n);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_takes_too_long_is_one_thing_in_status_and_words() {
+    let limits = ServerLimits {
+        handler_timeout: Duration::ZERO,
+        ..quick()
+    };
+    let world = World::with(SAYS_DONE, limits).await;
+    let request = world
+        .post("/api/tasks", &json!({"message": "x"}))
+        .header("Idempotency-Key", "late");
+    let (status, problem) = answer(request).await;
+    assert_eq!((status.as_u16(), slug(&problem)), (503, "timeout"));
+    assert_eq!(problem["status"], 503);
+    // What was begun is not given up with the answer.
+    until("the task", async || {
+        world.stage.records().await.pop().map(|_| ())
+    })
+    .await;
 }

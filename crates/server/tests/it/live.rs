@@ -59,6 +59,16 @@ impl Client {
         }
     }
 
+    /// Waits until it is let go because its key no longer holds.
+    pub(crate) async fn until_refused(&mut self) {
+        loop {
+            if let Message::Close(frame) = self.raw().await {
+                assert_eq!(frame.unwrap().code, CloseCode::Policy);
+                return;
+            }
+        }
+    }
+
     /// The next message of this type.
     pub(crate) async fn until(&mut self, kind: &str) -> Value {
         loop {
@@ -301,10 +311,61 @@ async fn a_revoked_key_hears_no_more() {
     );
     world.json(revoke).await;
     // At the next heartbeat at the latest.
-    loop {
-        if let Message::Close(frame) = client.raw().await {
-            assert_eq!(frame.unwrap().code, CloseCode::Policy);
+    client.until_refused().await;
+}
+
+#[tokio::test]
+async fn a_client_that_asks_too_often_is_let_go() {
+    let mut limits = crate::support::patient();
+    limits.rate.per_second = 1.try_into().unwrap();
+    limits.rate.burst = 20.try_into().unwrap();
+    let world = World::with(SAYS_DONE, limits).await;
+    let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
+    for n in 0..40 {
+        // It may be let go before it has said everything.
+        let ping = Message::text(json!({"type": "ping", "n": n}).to_string());
+        if client.0.send(ping).await.is_err() {
             break;
         }
     }
+    let mut answers = 0;
+    loop {
+        match client.raw().await {
+            Message::Close(frame) => {
+                assert_eq!(frame.unwrap().code, CloseCode::Policy);
+                break;
+            }
+            Message::Text(_) => answers += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((10..30).contains(&answers), "{answers}");
+}
+
+#[tokio::test]
+async fn a_client_is_not_heard_before_it_has_what_it_asked_for() {
+    let world = World::begin(SAYS_DONE).await;
+    for _ in 0..20 {
+        let id = world.task(&json!({"message": "x"})).await;
+        world.until_status(&id, "completed").await;
+    }
+    let (mut client, hello) = Client::connect(&world, &world.tokens.viewer).await;
+    let resume = json!({"epoch": hello["epoch"], "seq": 0});
+    let seq = hello["seq"].as_u64().unwrap();
+    let wish = json!({"type": "subscribe", "id": "s", "scope": "all", "resume": resume});
+    // Both in one piece, so that the second is there before the first is answered.
+    let wish = Message::text(wish.to_string());
+    client.0.feed(wish).await.unwrap();
+    let ping = Message::text(json!({"type": "ping", "n": 1}).to_string());
+    client.0.feed(ping).await.unwrap();
+    client.0.flush().await.unwrap();
+    let mut heard = 0;
+    loop {
+        let message = client.next().await;
+        if message["type"] == "pong" {
+            break;
+        }
+        heard = message["seq"].as_u64().unwrap_or(heard);
+    }
+    assert!(heard >= seq, "{heard} of {seq} when the next was heard");
 }

@@ -4,12 +4,15 @@
     reason = "helpers of tests fail like the tests themselves"
 )]
 
+mod changes;
+mod driving;
 mod entering;
 mod limits;
 mod live;
 mod matrix;
 mod once;
 mod openapi;
+mod pages;
 mod requests;
 mod secrets;
 mod sessions;

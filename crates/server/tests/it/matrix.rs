@@ -327,6 +327,21 @@ async fn every_route_checks_everybody() {
 }
 
 #[tokio::test]
+async fn a_method_that_a_route_does_not_know_is_told_so() {
+    let world = World::begin(SAYS_DONE).await;
+    for (known, path, ..) in ROUTES {
+        for other in [Method::TRACE, Method::PUT, Method::OPTIONS] {
+            let request = world.request(other.clone(), &nowhere(path), &world.tokens.admin);
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), 405, "{other} {path}");
+            let allowed = response.headers()[header::ALLOW].to_str().unwrap();
+            let known = known.to_uppercase();
+            assert!(allowed.contains(&known), "{other} {path}: {allowed}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_server_shows_who_it_is_before_anybody_shows_a_token() {
     let world = World::begin(SAYS_DONE).await;
     let ask = |method: Method, query: &str| {

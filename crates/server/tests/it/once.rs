@@ -3,6 +3,9 @@
 use reqwest::{Method, RequestBuilder, header};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use sortie_test_support::stage::until;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::support::{SAYS_DONE, World, answer, slug};
 
@@ -115,4 +118,46 @@ async fn what_was_half_done_when_the_process_died_is_finished_or_told() {
         .header("Idempotency-Key", "cancelled");
     let (status, problem) = answer(again).await;
     assert_eq!((status.as_u16(), slug(&problem)), (409, "outcome-unknown"));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_does_not_stop_what_it_began() {
+    const CLIENTS: usize = 40;
+    let world = World::begin(SAYS_DONE).await;
+    let body = json!({"text": "hello"}).to_string();
+    let path = |number: usize| format!("/api/sessions/web:c{number}/messages");
+    for number in 0..CLIENTS {
+        let mut stream = TcpStream::connect(world.address).await.unwrap();
+        let head = format!(
+            "POST {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\
+             Content-Type: application/json\r\nIdempotency-Key: left{number}\r\n\
+             Content-Length: {}\r\n\r\n{body}",
+            path(number),
+            world.address,
+            world.tokens.admin,
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // Some leave at once, some a little later, most in the middle of it.
+        for _ in 0..number * 4 {
+            tokio::task::yield_now().await;
+        }
+    }
+    for number in 0..CLIENTS {
+        until("an answer", async || {
+            let again = world
+                .request(Method::POST, &path(number), &world.tokens.admin)
+                .header(header::CONTENT_TYPE, "application/json")
+                .header("Idempotency-Key", format!("left{number}"))
+                .body(body.clone());
+            let (status, answer) = answer(again).await;
+            assert_ne!(slug(&answer), "outcome-unknown");
+            (status == 202).then_some(())
+        })
+        .await;
+        let session = format!("/api/sessions/web:c{number}");
+        let session = world.json(world.get(&session)).await;
+        let items = session["turns_list"].to_string();
+        assert_eq!(items.matches("\"kind\":\"user\"").count(), 1, "said once");
+    }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use reqwest::{RequestBuilder, header};
+use reqwest::{Method, RequestBuilder, header};
 use serde_json::{Value, json};
 
 use crate::support::{SAYS_DONE, World};
@@ -184,4 +184,89 @@ async fn a_message_streams_its_answer() {
     assert_eq!(done["status"], "completed");
     assert_eq!(done["task_id"], accepted.data["task_id"]);
     assert!(events.next().await.is_none(), "and ends");
+}
+
+#[tokio::test]
+async fn streams_end_with_the_key_and_with_the_secret() {
+    let world = World::begin(SAYS_DONE).await;
+    let make = async |name: &str| {
+        let wish = json!({"name": name, "role": "viewer"});
+        let made = world.json(world.post("/api/keys", &wish)).await;
+        let read = |value: &Value| value.as_str().unwrap().to_owned();
+        (read(&made["key"]["id"]), read(&made["token"]))
+    };
+    let open = async |token: &str| {
+        let request = world.request(Method::GET, "/api/events", token);
+        let mut events = Events::open(request).await;
+        events.until("snapshot").await;
+        events
+    };
+    let (revoked, token) = make("revoked").await;
+    let mut of_revoked = open(&token).await;
+    let (rotated, token) = make("rotated").await;
+    let mut of_rotated = open(&token).await;
+    let (mut socket, _) = crate::live::Client::connect(&world, &token).await;
+    let (graced, token) = make("graced").await;
+    let mut of_graced = open(&token).await;
+    let revoke = format!("/api/keys/{revoked}");
+    let revoke = world.request(Method::DELETE, &revoke, &world.tokens.admin);
+    world.json(revoke).await;
+    for (id, body) in [
+        (rotated, json!({})),
+        (graced, json!({"grace_seconds": 3600})),
+    ] {
+        let path = format!("/api/keys/{id}/rotate");
+        world.json(world.post(&path, &body)).await;
+    }
+    // At the next heartbeat at the latest.
+    let (first, second, ()) =
+        tokio::join!(of_revoked.next(), of_rotated.next(), socket.until_refused());
+    assert!(first.is_none() && second.is_none(), "{first:?} {second:?}");
+    let id = world.task(&json!({"message": "x"})).await;
+    let completed = of_graced.until("completed").await;
+    assert_eq!(completed.data["task_id"], id, "in its grace it goes on");
+}
+
+#[tokio::test]
+async fn a_message_ends_with_done_though_its_client_was_too_slow() {
+    // As many others as make the hub forget how it ended.
+    const RESTING: usize = 50;
+    const ROUNDS: usize = 60;
+    const TURNS: usize = 4;
+    let long = "{{task}}".repeat(40);
+    let turns: String = (1..=TURNS)
+        .map(|turn| {
+            format!(
+                "  - when: {{ turn: {turn} }}\n    say: \"{long}\"\n    \
+                 calls: [{{ tool: list_dir, args: {{ path: \".\" }} }}]\n"
+            )
+        })
+        .collect();
+    let world = World::begin(&format!("{turns}  - say: \"done\"\n")).await;
+    let hello = "w".repeat(100_000);
+    let request = world.post("/api/sessions/web:chat/messages", &json!({"text": hello}));
+    let mut events = Events::open(request).await;
+    let accepted = events.next().await.unwrap();
+    let id = accepted.data["task_id"].as_str().unwrap();
+    // From here on it reads nothing until all is over.
+    world.stage.end_of(id.parse().unwrap()).await;
+    world.stage.model().hold("rests");
+    let made = (0..RESTING).map(|_| world.stage.create(world.stage.new_task("explore", "rests")));
+    let runs = futures::future::join_all(made).await;
+    let runtime = world.stage.runtime();
+    for _ in 0..ROUNDS {
+        let paused = futures::future::join_all(runs.iter().map(|run| runtime.pause(*run))).await;
+        assert!(paused.iter().all(Result::is_ok));
+        futures::future::join_all(runs.iter().map(|run| runtime.unpause(*run))).await;
+    }
+    let mut ends = 0;
+    let done = loop {
+        let event = events.next().await.expect("it ends with `done`");
+        ends += usize::from(event.data["type"] == "completed");
+        if event.name == "done" {
+            break event.data;
+        }
+    };
+    assert_eq!(done["status"], "completed");
+    assert_eq!(ends, 0, "it was too slow to hear of the end");
 }

@@ -200,8 +200,16 @@ async fn mistakes_are_told_as_problems_and_never_as_faults_of_the_server() {
     )
     .await;
     check(world.get("/api/ws"), 400, "bad-request").await;
-    let put = world.request(Method::PUT, tasks, &world.tokens.admin);
-    check(put, 405, "method-not-allowed").await;
+    for method in [Method::PUT, Method::TRACE, Method::OPTIONS] {
+        let request = || world.request(method.clone(), tasks, &world.tokens.admin);
+        check(request(), 405, "method-not-allowed").await;
+        let response = request().send().await.unwrap();
+        let allowed = response.headers()[header::ALLOW].to_str().unwrap();
+        assert!(
+            allowed.contains("GET") && allowed.contains("POST"),
+            "{allowed}"
+        );
+    }
     let text = world
         .request(Method::POST, tasks, &world.tokens.admin)
         .body("{\"message\":\"x\"}");

@@ -50,7 +50,13 @@ async fn lists_numbers_and_sessions_are_ones_own() {
     assert_eq!(look("/api/tasks").await.as_array().unwrap().len(), 1);
     assert_eq!(look("/api/tasks/stats").await["total"], 1);
     assert_eq!(look("/api/sessions").await[0]["turns"], 1);
-    assert_eq!(look("/api/state").await["home"], "");
+    let state = look("/api/state").await;
+    assert_eq!(
+        (&state["home"], &state["lanes"], &state["models"]),
+        (&json!(""), &json!([]), &json!([]))
+    );
+    assert_eq!(state["connections"], json!({"websocket": 0, "sse": 0}));
+    assert_eq!(look("/api/models").await, json!([]));
     let metrics = as_acme(&world, Method::GET, "/metrics")
         .send()
         .await
@@ -86,6 +92,44 @@ async fn a_prefix_finds_only_ones_own() {
     let goes_on = json!({"message": "z", "continues": theirs});
     let request = as_acme(&world, Method::POST, "/api/tasks").json(&goes_on);
     assert_eq!(answer(request).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_prefix_finds_what_is_old_and_often_spoken_of() {
+    const OTHERS: usize = 1_050;
+    let world = World::begin(SAYS_DONE).await;
+    world.stage.model().hold("others");
+    let mine = task_of_acme(&world, json!({"message": "y"})).await;
+    let mine = mine["task_id"].as_str().unwrap();
+    let prefix = &mine[..35];
+    for _ in 0..OTHERS / 50 {
+        let made = (0..50).map(|_| {
+            let mut new = world.stage.new_task("explore", "others");
+            new.tenant = Some("acme".parse().unwrap());
+            new.task = format!("look at {prefix}");
+            world.stage.create(new)
+        });
+        futures::future::join_all(made).await;
+    }
+    for prefix in [
+        prefix.to_owned(),
+        prefix.to_uppercase(),
+        prefix.replace('-', ""),
+        mine.replace('-', ""),
+    ] {
+        let path = format!("/api/tasks/{prefix}");
+        let found = world.json(as_acme(&world, Method::GET, &path)).await;
+        assert_eq!(found["task_id"], mine, "{prefix}");
+    }
+    for prefix in [
+        format!("{mine}0"),
+        mine[..34].to_owned() + "--",
+        "0".repeat(9),
+    ] {
+        let path = format!("/api/tasks/{prefix}");
+        let (status, _) = answer(as_acme(&world, Method::GET, &path)).await;
+        assert!(matches!(status.as_u16(), 404 | 200), "{prefix}: {status}");
+    }
 }
 
 #[tokio::test]

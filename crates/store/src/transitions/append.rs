@@ -227,7 +227,7 @@ fn oldest_items(connection: &Connection, run: &str) -> Done<Vec<(i64, InboxItem)
         connection,
         "SELECT id, item FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",
         params![run, MAX_INBOX_ITEMS],
-        |row| Ok((row.get(0)?, sql::json(row, "item")?)),
+        |row| Ok((row.get(0)?, sql::json(row, 1)?)),
     )
 }
 

@@ -24,6 +24,7 @@ pub(crate) struct Lease {
     pub(crate) fence: Fence,
     pub(crate) head: Seq,
     pub(crate) cancel: Option<Cancellation>,
+    pub(crate) inbox_waiting: bool,
 }
 
 /// Takes the most urgent runs of each lane.
@@ -137,6 +138,7 @@ struct Queued {
     epoch: i64,
     recovered: bool,
     cancel: Option<Cancellation>,
+    inbox_count: i64,
 }
 
 fn take(connection: &Connection, claim: &Claim, run: &str) -> Done<Lease> {
@@ -179,13 +181,15 @@ fn take(connection: &Connection, claim: &Claim, run: &str) -> Done<Lease> {
         },
         head: queued.tail.head(),
         cancel: queued.cancel,
+        inbox_waiting: queued.inbox_count > 0,
     })
 }
 
 fn load(connection: &Connection, run: &str) -> Done<Queued> {
     let queued = sql::first(
         connection,
-        "SELECT run_id, head_seq, head_hash, epoch, recovered, cancel FROM runs WHERE run_id = ?1",
+        "SELECT run_id, head_seq, head_hash, epoch, recovered, cancel, inbox_count FROM runs
+         WHERE run_id = ?1",
         [run],
         |row| {
             Ok(Queued {
@@ -198,6 +202,7 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
                 epoch: row.get(3)?,
                 recovered: row.get(4)?,
                 cancel: sql::optional_json(row, "cancel")?,
+                inbox_count: row.get(6)?,
             })
         },
     )?;

@@ -51,18 +51,19 @@ struct Letter {
 }
 
 impl Letter {
+    /// Reads a row of [`deliver`], by the order of its columns.
     fn read(row: &Row<'_>) -> Done<Self> {
-        let text = row.get_ref("announcement")?.as_str()?;
+        let text = row.get_ref(2)?.as_str()?;
         Ok(Self {
-            id: row.get("id")?,
-            child: sql::word(row, "run_id")?,
+            id: row.get(0)?,
+            child: sql::word(row, 1)?,
             announcement: serde_json::from_str(text).map_err(|error| error.to_string()),
-            session: sql::word(row, "session")?,
-            root: sql::word(row, "root_id")?,
-            parent: sql::word(row, "parent_id")?,
-            grandparent: sql::optional_word(row, "grandparent_id")?,
-            tenant: sql::optional_word(row, "tenant")?,
-            head: Seq(row.get("head_seq")?),
+            session: sql::word(row, 3)?,
+            root: sql::word(row, 4)?,
+            parent: sql::word(row, 5)?,
+            grandparent: sql::optional_word(row, 8)?,
+            tenant: sql::optional_word(row, 6)?,
+            head: Seq(row.get(7)?),
         })
     }
 
@@ -128,7 +129,7 @@ pub(crate) fn put(
         connection,
         "SELECT phase FROM runs WHERE run_id = ?1",
         [&name],
-        |row| sql::word::<Phase>(row, "phase"),
+        |row| sql::word::<Phase>(row, 0),
     )?;
     match phase {
         None => return Ok(Put::Missing),

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
-    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Outcome,
-    Timestamp, Usage,
+    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Finishing,
+    Outcome, Timestamp, Unread, Usage,
 };
 
 use crate::chain::Stamp;
@@ -19,6 +19,7 @@ use crate::transitions::{accounts, audit, requests};
 pub(crate) struct LastEntries {
     entries: Entries,
     outcome: Outcome,
+    unread: Unread,
 }
 
 impl LastEntries {
@@ -36,13 +37,21 @@ impl LastEntries {
                 spent: None,
             },
             outcome: finish.outcome,
+            unread: finish.unread,
         })
     }
 }
 
 /// Ends a run on behalf of its holder.
-pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<EndReport> {
-    let LastEntries { entries, outcome } = last;
+pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<Finishing> {
+    let LastEntries {
+        entries,
+        outcome,
+        unread,
+    } = last;
+    if unread == Unread::First && row::hold(connection, entries.fence)?.inbox_count > 0 {
+        return Ok(Finishing::Unread);
+    }
     append::append(connection, &entries)?;
     let row = row::must_load(connection, entries.fence.run)?;
     let ending = Ending {
@@ -52,7 +61,7 @@ pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<EndRepo
     };
     let mut report = EndReport::default();
     end_with_descendants(connection, &row, ending, &mut report)?;
-    Ok(report)
+    Ok(Finishing::Ended(report))
 }
 
 /// How and when a run ends.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, ToSql, params_from_iter};
 use sortie_core::{
-    BlobId, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Seq, Stats, Status, StoreError,
+    BlobId, Lane, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Seq, Stats, Status, StoreError,
     Timestamp, UsageLine,
 };
 
@@ -18,7 +18,7 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
     let name = run.to_string();
     let found = sql::first(
         connection,
-        &format!("SELECT {RECORD_COLUMNS} FROM runs WHERE run_id = ?1"),
+        &format!("SELECT {} FROM runs WHERE run_id = ?1", RECORD_COLUMNS.sql),
         [&name],
         row::record,
     )?;
@@ -48,16 +48,18 @@ pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<
 
 /// Records, newest first: ids sort by the time they were made.
 pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<RunRecord>> {
-    let condition = Condition::of(filter);
+    let mut condition = Condition::of(filter);
     let limit = match filter.limit {
         0 => -1,
         limit => i64::from(limit),
     };
+    // Bound, so that all limits are one statement for the cache.
+    condition.values.push(Box::new(limit));
     let found = sql::all(
         connection,
         &format!(
-            "SELECT {RECORD_COLUMNS} FROM runs {} ORDER BY run_id DESC LIMIT {limit}",
-            condition.sql
+            "SELECT {} FROM runs {} ORDER BY run_id DESC LIMIT ?",
+            RECORD_COLUMNS.sql, condition.sql
         ),
         params_from_iter(condition.values.iter()),
         row::record,
@@ -67,12 +69,7 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
 
 /// Adds what other rows know: places in the queue, and what is left of budgets.
 fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<Vec<RunRecord>> {
-    let any_queued = found.iter().any(|bare| bare.phase == Phase::Queued);
-    let positions = if any_queued {
-        queue_positions(connection)?
-    } else {
-        HashMap::new()
-    };
+    let positions = queue_positions(connection, &found)?;
     let mut balances = Balances::default();
     let completed = found.into_iter().map(|bare| {
         let mut record = bare.record;
@@ -87,49 +84,114 @@ fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<Vec<RunReco
     completed.collect()
 }
 
-/// The places of all queued runs, in one pass.
-fn queue_positions(connection: &Connection) -> Done<HashMap<RunId, u32>> {
-    let positions = sql::all(
-        connection,
-        "SELECT run_id, ROW_NUMBER() OVER (PARTITION BY lane ORDER BY queue_key, run_id)
-         FROM runs WHERE phase = 'queued' AND paused = 0",
-        [],
-        |row| Ok((sql::word(row, "run_id")?, row.get(1)?)),
-    )?;
-    Ok(positions.into_iter().collect())
+/// The places of those that are queued, in one pass along the queues that ends with the last of
+/// them.
+fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMap<RunId, u32>> {
+    let mut wanted: HashMap<String, RunId> = found
+        .iter()
+        .filter(|bare| bare.phase == Phase::Queued && !bare.record.paused)
+        .map(|bare| (bare.record.run_id.to_string(), bare.record.run_id))
+        .collect();
+    let mut positions = HashMap::new();
+    for lane in [Lane::Main, Lane::Subagent] {
+        if wanted.is_empty() {
+            break;
+        }
+        let mut statement = connection.prepare_cached(
+            "SELECT run_id FROM runs WHERE phase = 'queued' AND paused = 0 AND lane = ?1
+             ORDER BY queue_key, run_id",
+        )?;
+        let mut rows = statement.query([lane.as_str()])?;
+        let mut position = 0_u32;
+        while !wanted.is_empty()
+            && let Some(row) = rows.next()?
+        {
+            position = position.saturating_add(1);
+            if let Some(run) = wanted.remove(row.get_ref(0)?.as_str()?) {
+                positions.insert(run, position);
+            }
+        }
+    }
+    Ok(positions)
 }
 
-/// How many runs are in which state. Those that were archived are counted apart: each half has an
-/// index of its own.
+/// How many runs are in which state. For all, or all of a tenant, the database keeps the numbers.
 pub(crate) fn stats(connection: &Connection, filter: &ListFilter) -> Done<Stats> {
-    let mut stats = Stats::default();
-    let present = ListFilter {
-        archived: false,
-        ..filter.clone()
+    let condition = tallied(filter);
+    let (counting, condition) = match &condition {
+        Some(condition) => ("SELECT status, SUM(runs) FROM tallies", condition),
+        None => ("SELECT status, COUNT(*) FROM runs", &Condition::of(filter)),
     };
-    count_statuses(connection, &Condition::of(&present), &mut stats)?;
-    if filter.archived {
-        let mut archived = Condition::of(filter);
-        archived.add("archived_at IS NOT NULL");
-        count_statuses(connection, &archived, &mut stats)?;
+    let counts = sql::all(
+        connection,
+        &format!("{counting} {} GROUP BY status", condition.sql),
+        params_from_iter(condition.values.iter()),
+        |row| Ok((sql::word::<Status>(row, 0)?, row.get::<_, i64>(1)?)),
+    )?;
+    let mut stats = Stats::default();
+    for (status, count) in counts {
+        stats.add(status, count.unsigned_abs());
     }
     Ok(stats)
 }
 
-fn count_statuses(connection: &Connection, condition: &Condition, stats: &mut Stats) -> Done<()> {
-    let counts = sql::all(
-        connection,
-        &format!(
-            "SELECT status, COUNT(*) FROM runs {} GROUP BY status",
-            condition.sql
-        ),
-        params_from_iter(condition.values.iter()),
-        |row| Ok((sql::word::<Status>(row, "status")?, row.get::<_, i64>(1)?)),
-    )?;
-    for (status, count) in counts {
-        stats.add(status, count.unsigned_abs());
+/// The condition on the tallies, if they are what the filter is about.
+fn tallied(filter: &ListFilter) -> Option<Condition> {
+    let ListFilter {
+        session: None,
+        statuses,
+        parent: None,
+        root: None,
+        agent: None,
+        tenant,
+        roots_only: false,
+        text: None,
+        before: None,
+        runs,
+        archived,
+        limit: _,
+    } = filter
+    else {
+        return None;
+    };
+    if !statuses.is_empty() || !runs.is_empty() {
+        return None;
     }
-    Ok(())
+    let mut condition = Condition {
+        sql: String::new(),
+        values: Vec::new(),
+    };
+    condition.add("runs > 0");
+    condition.require("tenant = ?", tenant.as_ref());
+    if !archived {
+        condition.add("archived = 0");
+    }
+    Some(condition)
+}
+
+/// Tallies that are not what they would be if everything were counted.
+pub(crate) fn wrong_tallies(connection: &Connection) -> Done<Vec<String>> {
+    sql::all(
+        connection,
+        "SELECT status, tenant, SUM(kept), SUM(counted) FROM (
+             SELECT status, tenant, archived, runs AS kept, 0 AS counted FROM tallies
+             UNION ALL
+             SELECT status, COALESCE(tenant, ''), archived_at IS NOT NULL, 0, COUNT(*)
+             FROM runs GROUP BY 1, 2, 3)
+         GROUP BY status, tenant, archived HAVING SUM(kept) <> SUM(counted)",
+        [],
+        |row| {
+            let (status, tenant): (String, String) = (row.get(0)?, row.get(1)?);
+            let (kept, counted): (i64, i64) = (row.get(2)?, row.get(3)?);
+            let whose = match tenant.as_str() {
+                "" => String::new(),
+                tenant => format!(" of {tenant}"),
+            };
+            Ok(format!(
+                "{kept} runs{whose} are said to be {status}, and {counted} are"
+            ))
+        },
+    )
 }
 
 /// What runs used, by session, agent and model.
@@ -149,13 +211,13 @@ pub(crate) fn usage(connection: &Connection, filter: &ListFilter) -> Done<Vec<Us
         params_from_iter(condition.values.iter()),
         |row| {
             Ok(UsageLine {
-                session: sql::word(row, "session")?,
-                agent: row.get("agent")?,
-                model: row.get("model")?,
-                runs: row.get::<_, i64>("runs")?.unsigned_abs(),
-                unpriced: row.get::<_, i64>("unpriced")?.unsigned_abs(),
-                tool_calls: row.get::<_, i64>("tool_calls")?.unsigned_abs(),
-                usage: row::usage(row, "")?,
+                session: sql::word(row, 0)?,
+                agent: row.get(1)?,
+                model: row.get(2)?,
+                runs: row.get::<_, i64>(3)?.unsigned_abs(),
+                tool_calls: row.get::<_, i64>(4)?.unsigned_abs(),
+                unpriced: row.get::<_, i64>(5)?.unsigned_abs(),
+                usage: row::usage(row, 6)?,
             })
         },
     )

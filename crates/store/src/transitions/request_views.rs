@@ -43,10 +43,16 @@ pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<
     } else {
         "state = 'open'"
     };
+    // Two statements, so that those of one run are found by its id.
+    let whose = if filter.run.is_some() {
+        "requests.run_id = ?1"
+    } else {
+        "?1 IS NULL"
+    };
     sql::all(
         connection,
         &format!(
-            "{SELECT} WHERE {states} AND requests.run_id = COALESCE(?1, requests.run_id)
+            "{SELECT} WHERE {states} AND {whose}
                  AND (?3 IS NULL OR tenant = ?3)
              ORDER BY asked_at, id LIMIT ?2"
         ),

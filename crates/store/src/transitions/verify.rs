@@ -53,6 +53,7 @@ pub(crate) fn verify(connection: &Connection) -> Done<VerifyReport> {
         account_check::problems(connection)?
             .into_iter()
             .chain(forgotten_requests(connection)?)
+            .chain(read::wrong_tallies(connection)?)
             .take(MAX_PROBLEMS),
     );
     check_database(connection, &mut report)?;
@@ -62,7 +63,10 @@ pub(crate) fn verify(connection: &Connection) -> Done<VerifyReport> {
 fn check_run(connection: &Connection, run: RunId) -> Done<(u64, Vec<String>)> {
     let found = sql::first(
         connection,
-        &format!("SELECT {RECORD_COLUMNS}, inbox_count FROM runs WHERE run_id = ?1"),
+        &format!(
+            "SELECT {}, inbox_count FROM runs WHERE run_id = ?1",
+            RECORD_COLUMNS.sql
+        ),
         [run.to_string()],
         |row| Ok((row::record(row)?, row.get::<_, i64>("inbox_count")?)),
     )?;

@@ -44,7 +44,7 @@ async fn a_newer_schema_is_refused() {
         .pragma_update(None, "user_version", 99)
         .unwrap();
     let expected = "the store could not open its database: the store has schema version 99 and \
-                    this program knows versions up to 4; use the newer program that made it";
+                    this program knows versions up to 5; use the newer program that made it";
     let writing = SqliteStore::open(home.path(), &owner()).unwrap_err();
     assert_eq!(chain_of(&writing), expected);
     let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
@@ -60,7 +60,7 @@ async fn an_empty_file_gets_its_tables() {
     let version: i64 = database(home.path())
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 4);
+    assert_eq!(version, 5);
 }
 
 /// The tables as the first release made them.
@@ -98,8 +98,8 @@ const THIRD_SCHEMA: &str = concat!(
 /// Takes away what later releases added.
 const BACK_TO_THIRD: &str = "
     DROP INDEX runs_resting; DROP INDEX runs_by_agent; DROP INDEX runs_by_tenant;
-    DROP INDEX tenants_by_status; DROP INDEX roots; DROP INDEX turns;
-    DROP INDEX archived_by_status; DROP INDEX runs_by_creation;
+    DROP TRIGGER tally_admitted; DROP TRIGGER tally_changed; DROP TRIGGER tally_removed;
+    DROP TABLE tallies; DROP INDEX roots; DROP INDEX turns; DROP INDEX runs_by_creation;
     DROP INDEX runs_queued; DROP INDEX audit_by_tenant;
     CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id)
         WHERE phase = 'queued';
@@ -389,6 +389,42 @@ async fn tampering_is_noticed() {
 }
 
 #[tokio::test]
+async fn the_first_entry_is_checked_by_itself() {
+    const SECOND: &str = "the journal of run 1 is damaged at entry 1: the record names another end";
+    for (sql, expected) in [
+        ("SELECT 1", "admitted"),
+        // What came later is not looked at.
+        ("DELETE FROM journal WHERE seq > 1", "admitted"),
+        (
+            "UPDATE journal SET body = replace(body, 'task 1', 'task 2') WHERE seq = 1",
+            "the journal of run 1 is damaged at entry 1: it does not fit its hash",
+        ),
+        (
+            "DELETE FROM journal WHERE seq = 1",
+            "the journal of run 1 is damaged at entry 1: the end was cut off",
+        ),
+        ("UPDATE runs SET head_seq = 1", SECOND),
+        ("UPDATE runs SET cleaned_at = 1", "removed"),
+    ] {
+        let home = home();
+        let store = open(home.path());
+        running(&store, 1, spec(1)).await;
+        drop(store);
+        database(home.path()).execute_batch(sql).unwrap();
+        let told = match open(home.path()).first(run(1)).await {
+            Ok(Some(entry)) => {
+                assert_eq!(entry.seq, Seq(1));
+                assert!(matches!(entry.event, Event::Admitted { .. }));
+                "admitted".to_owned()
+            }
+            Ok(None) => "removed".to_owned(),
+            Err(error) => error.to_string().replace(&run(1).to_string(), "1"),
+        };
+        assert_eq!(told, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
 async fn a_record_that_contradicts_its_journal_is_noticed() {
     for (sql, expected) in [
         (
@@ -411,6 +447,10 @@ async fn a_record_that_contradicts_its_journal_is_noticed() {
         (
             "UPDATE runs SET archived_at = 1 WHERE task = 'task 1'",
             "the journal of run 1 was removed, but 5 entries are there",
+        ),
+        (
+            "UPDATE tallies SET runs = 7 WHERE status = 'running'",
+            "7 runs are said to be running, and 2 are",
         ),
     ] {
         let (_, problems) = after_tampering(sql).await;

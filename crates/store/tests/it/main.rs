@@ -68,6 +68,7 @@ macro_rules! conformance {
 conformance! {
     suite {
         admission_writes_run_edge_and_first_event,
+        a_run_takes_its_messages_before_it_ends,
         the_same_call_gets_the_same_child,
         admission_refuses_over_caps_and_for_ending_parents,
         a_wait_for_the_provider_shows_in_the_record,

@@ -236,6 +236,12 @@ pub(crate) async fn priority_is_worth_a_minute_of_waiting(store: &dyn Store) {
         .map(|one| one.queue_position.unwrap())
         .collect();
     assert_eq!(listed, places);
+    let newest = ListFilter {
+        limit: 1,
+        ..ListFilter::default()
+    };
+    let newest = store.list(newest).await.unwrap();
+    assert_eq!(newest[0].queue_position, Some(4), "as in the whole queue");
     assert_eq!(
         of_fences(&claim_all(store, 200_000).await),
         [3, 2, 1, 6, 4, 5]
@@ -483,10 +489,11 @@ pub(crate) async fn heartbeat_tells_lost_cancelled_and_waiting(store: &dyn Store
 pub(crate) async fn finish_ends_and_announces(store: &dyn Store) {
     let parent = running(store, 1, spec(1)).await;
     let fence = running(store, 2, child(2, 1, 1)).await;
-    let report = store
-        .finish(finishing(fence, 500, completed("found it")))
-        .await
-        .unwrap();
+    let report = reported(
+        store
+            .finish(finishing(fence, 500, completed("found it")))
+            .await,
+    );
     assert_eq!(of_ended(&report.ended), [2]);
     assert_eq!(report.ended[0].outcome, completed("found it"));
     assert_eq!(report.ended[0].root, run(1));
@@ -810,10 +817,11 @@ pub(crate) async fn the_end_of_a_parent_ends_its_children(store: &dyn Store) {
     };
     admit(store, 3, reporting).await;
     admit(store, 4, child(4, 3, 1)).await;
-    let report = store
-        .finish(finishing(parent, 10, completed("enough")))
-        .await
-        .unwrap();
+    let report = reported(
+        store
+            .finish(finishing(parent, 10, completed("enough")))
+            .await,
+    );
     assert_eq!(of_ended(&report.ended), [1, 3, 4]);
     assert_eq!(numbers(report.signalled), [2]);
     let record = store.get(run(4)).await.unwrap();
@@ -837,10 +845,11 @@ pub(crate) async fn a_completed_parent_leaves_silent_children_alone(store: &dyn 
     let fence = running(store, 2, silent(2)).await;
     admit(store, 3, silent(3)).await;
     admit(store, 4, child(4, 3, 1)).await;
-    let report = store
-        .finish(finishing(parent, 10, completed("enough")))
-        .await
-        .unwrap();
+    let report = reported(
+        store
+            .finish(finishing(parent, 10, completed("enough")))
+            .await,
+    );
     assert_eq!(of_ended(&report.ended), [1]);
     assert!(report.signalled.is_empty());
     assert_eq!(state(store, 4).await, "pending slot pending");
@@ -857,7 +866,7 @@ pub(crate) async fn a_completed_parent_leaves_silent_children_alone(store: &dyn 
         ..child(6, 5, 5)
     };
     admit(store, 6, silent).await;
-    let report = store.finish(finishing(parent, 12, failed())).await.unwrap();
+    let report = reported(store.finish(finishing(parent, 12, failed())).await);
     assert_eq!(of_ended(&report.ended), [5, 6]);
 }
 
@@ -1458,4 +1467,25 @@ pub(crate) async fn what_descendants_used_is_added_to_all_their_ancestors(store:
     let lines = store.usage(ListFilter::default()).await.unwrap();
     assert_eq!(lines.len(), 1);
     assert_eq!((lines[0].runs, lines[0].unpriced), (1, 0));
+}
+
+pub(crate) async fn a_run_takes_its_messages_before_it_ends(store: &dyn Store) {
+    admit(store, 1, spec(1)).await;
+    store.send(run(1), steer("early"), at(2)).await.unwrap();
+    let claimed = store.claim(claiming(3)).await.unwrap().remove(0);
+    assert!(claimed.inbox_waiting);
+    let fence = claimed.fence;
+    let ending = |millis| Finish {
+        unread: Unread::First,
+        ..finishing(fence, millis, completed("done"))
+    };
+    assert_eq!(store.finish(ending(4)).await.unwrap(), Finishing::Unread);
+    assert!(state(store, 1).await.starts_with("running"));
+    store.take_inbox(fence, at(5)).await.unwrap().unwrap();
+    reported(store.finish(ending(6)).await);
+    // What nobody can take any more does not keep a run alive.
+    let second = running(store, 2, spec(2)).await;
+    store.send(run(2), steer("late"), at(7)).await.unwrap();
+    reported(store.finish(finishing(second, 8, failed())).await);
+    sound(store).await;
 }

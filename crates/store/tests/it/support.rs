@@ -204,6 +204,15 @@ pub(crate) fn finishing(fence: Fence, millis: i64, outcome: Outcome) -> Finish {
         summary: summary(40),
         outcome,
         audit: Vec::new(),
+        unread: Unread::Dropped,
+    }
+}
+
+/// What came of a finish that had to end its run.
+pub(crate) fn reported(finishing: StoreResult<Finishing>) -> EndReport {
+    match finishing.unwrap() {
+        Finishing::Ended(report) => report,
+        Finishing::Unread => panic!("the run has messages"),
     }
 }
 

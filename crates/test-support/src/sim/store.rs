@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use sortie_core::{
     About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
     AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
-    Delivered, EndReport, Fence, Finish, Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem,
-    Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry, Park,
-    PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo, RequestFilter, RequestId,
-    Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter, SessionGrant, SessionKey,
-    SessionSummary, Settlement, Spent, Stats, StoreResult, Tenant, Timestamp, Unblock, Update,
-    UsageLine, UsagePoint, VerifyReport,
+    Delivered, EndReport, Fence, Finish, Finishing, Heartbeat, HeartbeatReport, Hold, Idempotency,
+    InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry,
+    Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo, RequestFilter,
+    RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter, SessionGrant,
+    SessionKey, SessionSummary, Settlement, Spent, Stats, StoreResult, Tenant, Timestamp, Unblock,
+    Update, UsageLine, UsagePoint, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -153,11 +153,12 @@ in_turn! {
         append(append: Append) -> Appended;
         take_inbox(fence: Fence, at: Timestamp) -> Option<JournalEntry>;
         park(park: Park) -> bool;
-        finish(finish: Finish) -> EndReport;
+        finish(finish: Finish) -> Finishing;
         release(fence: Fence, at: Timestamp) -> ();
         heartbeat(beat: Heartbeat) -> HeartbeatReport;
         hold(hold: Hold) -> ();
         read(run: RunId, after: Seq) -> Vec<JournalEntry>;
+        first(run: RunId) -> Option<JournalEntry>;
     }
 
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {

@@ -1,0 +1,112 @@
+//! How a run ends, for its executor.
+
+use sortie_core::{Blob, Event, Fence, Finish, Finishing, Outcome, Reason, Summary, Unread};
+use sortie_text::text;
+
+use super::{Executor, LetGo};
+use crate::crash::{self, Point};
+use crate::pen::PenError;
+use crate::runtime::Shared;
+
+impl Executor {
+    /// Ends the run; `false` if there are messages to be taken first.
+    pub(super) async fn finish(
+        &mut self,
+        outcome: Outcome,
+        unread: Unread,
+    ) -> Result<bool, PenError> {
+        let isolated = self.pen.state().worktree().is_some();
+        if isolated && unread == Unread::First && self.pen.has_mail().await? {
+            return Ok(false);
+        }
+        // A worktree that was collected is gone, and the run has to end with it.
+        let unread = if isolated { Unread::Dropped } else { unread };
+        let (events, blobs) = self.collect().await;
+        let audit = self.pen.take_later();
+        let finishing = self.shared.store.finish(Finish {
+            fence: self.fence,
+            at: self.shared.clock.now(),
+            events,
+            blobs,
+            summary: self.pen.state().summary(),
+            outcome,
+            audit: audit.clone(),
+            unread,
+        });
+        // The store keeps the order, so the end need not wait for what was written before it to be
+        // durable; but a failure of either is a failure.
+        let (finished, settled) = futures::join!(finishing, self.pen.settle());
+        settled?;
+        match finished? {
+            Finishing::Ended(report) => {
+                crash::point(Point::AfterFinish);
+                self.shared.ended(report);
+                Ok(true)
+            }
+            Finishing::Unread => {
+                self.pen.write_later(audit);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Keeps what was changed in the run's own worktree. A worktree that cannot be collected stays
+    /// where it is, and can be looked at by `sortie tasks diff`.
+    async fn collect(&mut self) -> (Vec<Event>, Vec<Blob>) {
+        if self.pen.state().worktree().is_none() {
+            return (Vec::new(), Vec::new());
+        }
+        match self.shared.worktrees.collect(self.fence.run).await {
+            Ok(None) => (vec![Event::Collected { changes: None }], Vec::new()),
+            Ok(Some(collected)) => {
+                let blob = Blob {
+                    id: collected.changes.diff.clone(),
+                    bytes: collected.diff,
+                };
+                let event = Event::Collected {
+                    changes: Some(collected.changes),
+                };
+                (vec![event], vec![blob])
+            }
+            Err(message) => {
+                tracing::error!(run = %self.fence.run, message, "a worktree could not be collected");
+                (Vec::new(), Vec::new())
+            }
+        }
+    }
+}
+
+/// Ends a run whose journal cannot be read, with what its record still says.
+pub(super) async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result<LetGo, PenError> {
+    tracing::error!(run = %fence.run, what, "a journal cannot be read");
+    let record = shared.store.get(fence.run).await?;
+    let partial = record.summary.last_text.clone();
+    let finished = shared
+        .store
+        .finish(Finish {
+            fence,
+            at: shared.clock.now(),
+            events: Vec::new(),
+            blobs: Vec::new(),
+            summary: Summary {
+                waiting_on: None,
+                ..record.summary
+            },
+            audit: Vec::new(),
+            unread: Unread::Dropped,
+            outcome: Outcome::Failed {
+                reason: Reason::Error,
+                message: text(
+                    shared.settings_lang(),
+                    "fail-damaged",
+                    &[("what", what.into())],
+                ),
+                partial,
+            },
+        })
+        .await?;
+    if let Finishing::Ended(report) = finished {
+        shared.ended(report);
+    }
+    Ok(LetGo::Ended)
+}

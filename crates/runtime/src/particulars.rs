@@ -1,0 +1,151 @@
+//! What a view of a task needs beside its record, kept from one look to the next.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sortie_agent::Particulars;
+use sortie_core::{RunId, RunRecord, Seq, Timestamp};
+
+use crate::runtime::{Runtime, RuntimeError};
+
+/// How many runs one half of the memory holds. Both are a thousand tasks, which is what a page of
+/// the list has at most; each takes a kilobyte or two.
+const MAX_HALF: usize = 512;
+
+/// Particulars of runs that somebody looked at lately. A journal only grows, so what was folded once
+/// stays right, and only what came after it is read.
+#[derive(Debug, Default)]
+pub(crate) struct Looks(Mutex<Halves>);
+
+/// When the younger half is full it becomes the older one, which is forgotten: whatever was looked at
+/// within the last `MAX_HALF` different runs is still there.
+#[derive(Debug, Default)]
+struct Halves {
+    younger: HashMap<RunId, Look>,
+    older: HashMap<RunId, Look>,
+}
+
+#[derive(Clone, Debug)]
+struct Look {
+    /// An id can come back after its run was removed.
+    created_at: Timestamp,
+    particulars: Arc<Particulars>,
+}
+
+impl Looks {
+    fn known(&self, record: &RunRecord) -> Option<Arc<Particulars>> {
+        let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let look = match halves.younger.get(&record.run_id) {
+            Some(look) => look.clone(),
+            None => {
+                let look = halves.older.remove(&record.run_id)?;
+                halves.keep(record.run_id, look.clone());
+                look
+            }
+        };
+        (look.created_at == record.created_at).then_some(look.particulars)
+    }
+
+    fn keep(&self, record: &RunRecord, particulars: Arc<Particulars>) {
+        let look = Look {
+            created_at: record.created_at,
+            particulars,
+        };
+        let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Two may look at once; the one that saw more is right.
+        let newer = halves.younger.get(&record.run_id).is_none_or(|kept| {
+            kept.created_at != look.created_at || kept.particulars.head < look.particulars.head
+        });
+        if newer {
+            halves.keep(record.run_id, look);
+        }
+    }
+}
+
+impl Halves {
+    fn keep(&mut self, run: RunId, look: Look) {
+        if self.younger.len() >= MAX_HALF && !self.younger.contains_key(&run) {
+            self.older = std::mem::take(&mut self.younger);
+        }
+        self.younger.insert(run, look);
+    }
+}
+
+impl Runtime {
+    /// What the journal of a run says beside its record, up to its end there or later; `None` if the
+    /// journal was removed.
+    pub async fn particulars(
+        &self,
+        record: &RunRecord,
+    ) -> Result<Option<Arc<Particulars>>, RuntimeError> {
+        if record.cleaned_at.is_some() || record.archived_at.is_some() {
+            return Ok(None);
+        }
+        let looks = &self.shared.looks;
+        let known = looks.known(record);
+        if let Some(known) = &known
+            && known.head >= record.head
+        {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let after = known.as_ref().map_or(Seq(0), |known| known.head);
+        let entries = self.events(record.run_id, after).await?;
+        let particulars = match known {
+            Some(known) => {
+                let mut particulars = Particulars::clone(&known);
+                particulars.go_on(&entries);
+                Some(particulars)
+            }
+            None => Particulars::of(&entries),
+        };
+        let particulars = particulars.map(Arc::new);
+        if let Some(particulars) = &particulars {
+            looks.keep(record, Arc::clone(particulars));
+        }
+        Ok(particulars)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(number: usize) -> RunId {
+        let text = format!("00000000-0000-7000-8000-{number:012x}");
+        text.parse().expect("an id")
+    }
+
+    fn look() -> Look {
+        Look {
+            created_at: Timestamp(0),
+            particulars: Arc::new(Particulars {
+                workspace: "/w".into(),
+                mode: sortie_core::Mode::Default,
+                sandbox: sortie_core::SandboxMode::Required,
+                network: false,
+                isolation: sortie_core::Isolation::None,
+                policy_hash: String::new(),
+                tools: Vec::new(),
+                skills: Vec::new(),
+                continues: None,
+                branch: None,
+                changes: None,
+                todos: Vec::new(),
+                head: Seq(1),
+            }),
+        }
+    }
+
+    #[test]
+    fn what_was_looked_at_lately_is_kept_and_no_more() {
+        let mut halves = Halves::default();
+        for number in 0..MAX_HALF * 5 {
+            halves.keep(run(number), look());
+            assert!(halves.younger.len() <= MAX_HALF && halves.older.len() <= MAX_HALF);
+            for earlier in number.saturating_sub(MAX_HALF - 1)..=number {
+                let run = run(earlier);
+                assert!(halves.younger.contains_key(&run) || halves.older.contains_key(&run));
+            }
+        }
+    }
+}

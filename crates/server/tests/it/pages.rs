@@ -1,0 +1,155 @@
+//! Answers that would be too long go on elsewhere.
+
+use std::collections::BTreeSet;
+
+use reqwest::{RequestBuilder, header};
+use serde_json::{Value, json};
+
+use crate::support::{World, answer};
+
+/// What no answer may be longer than, with a little room for what is around the texts.
+const MOST: usize = 9 * 1024 * 1024;
+
+/// A text of 100,000 characters that is four times as many bytes.
+fn long() -> String {
+    "\u{1f600}".repeat(100_000)
+}
+
+/// A model that says what it was told, so many times.
+fn echo(times: usize) -> String {
+    format!("  - say: \"{}\"\n", "{{task}}".repeat(times))
+}
+
+/// One answer, and where it goes on.
+async fn page(request: RequestBuilder) -> (Value, Option<String>, Option<String>) {
+    let response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let read = |name: &str| {
+        let value = response.headers().get(name);
+        value.map(|value| value.to_str().unwrap().to_owned())
+    };
+    let (cursor, link) = (read("sortie-next-cursor"), read(header::LINK.as_str()));
+    let text = response.text().await.unwrap();
+    assert!(text.len() < MOST, "{} bytes", text.len());
+    (serde_json::from_str(&text).unwrap(), cursor, link)
+}
+
+/// Follows links until there are none; everything, and on how many pages it was.
+async fn follow(world: &World, first: &str) -> (Vec<Value>, usize) {
+    let mut path = first.to_owned();
+    let (mut all, mut pages) = (Vec::new(), 0);
+    loop {
+        let (list, cursor, link) = page(world.get(&path)).await;
+        pages += 1;
+        all.extend(list.as_array().unwrap().clone());
+        assert_eq!(cursor.is_some(), link.is_some());
+        let Some(link) = link else {
+            return (all, pages);
+        };
+        path = link[1..].split('>').next().unwrap().to_owned();
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_long_tasks_ends_early_and_goes_on() {
+    const TASKS: usize = 30;
+    let world = World::begin("  - say: done\n").await;
+    world.stage.model().hold("long");
+    let mut made = BTreeSet::new();
+    for _ in 0..TASKS {
+        let mut new = world.stage.new_task("explore", "long");
+        new.task = long();
+        made.insert(world.stage.create(new).await.to_string());
+    }
+    let (tasks, pages) = follow(&world, "/api/tasks?limit=1000").await;
+    assert!(pages > 1, "they are twelve megabytes");
+    let seen: Vec<String> = tasks
+        .iter()
+        .map(|task| task["task_id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(seen.len(), TASKS, "each once");
+    assert_eq!(seen.into_iter().collect::<BTreeSet<_>>(), made);
+    let (tasks, pages) = follow(&world, "/api/tasks?limit=1000&summary=true").await;
+    assert_eq!((tasks.len(), pages), (TASKS, 1), "short texts fit");
+    let (tasks, pages) = follow(&world, "/api/tasks?limit=7&summary=true").await;
+    assert_eq!((tasks.len(), pages), (TASKS, 5));
+    let root = tasks[0]["task_id"].as_str().unwrap();
+    let (status, _) = answer(world.get(&format!("/api/tasks/{root}/tree"))).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_long_journal_and_its_transcript_go_on() {
+    let world = World::begin(&echo(12)).await;
+    let mut new = world.stage.new_task("explore", "long");
+    new.task = long();
+    let run = world.stage.create(new).await;
+    world.stage.end_of(run).await;
+    for (view, least) in [("events", 4), ("transcript", 3)] {
+        let (items, pages) = follow(&world, &format!("/api/tasks/{run}/{view}")).await;
+        assert!(pages > 1, "{view}");
+        let places: Vec<i64> = items
+            .iter()
+            .map(|item| item["seq"].as_i64().unwrap())
+            .collect();
+        assert!(places.len() >= least, "{view}: {places:?}");
+        assert!(places.is_sorted(), "{view}: {places:?}");
+        let once: BTreeSet<i64> = places.iter().copied().collect();
+        assert_eq!(once.len(), places.len(), "{view}: each once: {places:?}");
+        let last = places.last().unwrap();
+        let (rest, _) = follow(&world, &format!("/api/tasks/{run}/{view}?after={last}")).await;
+        assert!(rest.is_empty(), "{view}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_conversation_goes_on_before_its_oldest_turn() {
+    const TURNS: usize = 4;
+    let world = World::begin(&echo(3)).await;
+    let mut said = Vec::new();
+    for _ in 0..TURNS {
+        let body = json!({"text": long()});
+        let accepted = world
+            .json(world.post("/api/sessions/web:chat/messages", &body))
+            .await;
+        let id = accepted["task_id"].as_str().unwrap().to_owned();
+        world.until_status(&id, "completed").await;
+        said.push(id);
+    }
+    let mut path = "/api/sessions/web:chat".to_owned();
+    let mut seen = Vec::new();
+    let mut pages = 0;
+    loop {
+        let (session, cursor, _) = page(world.get(&path)).await;
+        pages += 1;
+        assert_eq!(session["turns"], TURNS);
+        let turns = session["turns_list"].as_array().unwrap();
+        let ids = turns.iter().map(|turn| {
+            assert_eq!(turn["left_out"], 0);
+            turn["task"]["task_id"].as_str().unwrap().to_owned()
+        });
+        seen.splice(0..0, ids);
+        let Some(cursor) = cursor else { break };
+        path = format!("/api/sessions/web:chat?before={cursor}");
+    }
+    assert!(pages > 1, "they are more than eight megabytes");
+    assert_eq!(seen, said);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_too_long_shows_its_end() {
+    let world = World::begin(&echo(8)).await;
+    let body = json!({"text": long()});
+    let path = "/api/sessions/web:chat/messages";
+    let accepted = world.json(world.post(path, &body)).await;
+    let id = accepted["task_id"].as_str().unwrap();
+    world.until_status(id, "completed").await;
+    let (session, cursor, _) = page(world.get("/api/sessions/web:chat")).await;
+    assert_eq!(cursor, None, "there is one turn");
+    let turn = &session["turns_list"][0];
+    let items = turn["items"].as_array().unwrap();
+    assert!(turn["left_out"].as_u64().unwrap() > 0);
+    let shown = items.len() + turn["left_out"].as_u64().unwrap() as usize;
+    let (all, _) = follow(&world, &format!("/api/tasks/{id}/transcript")).await;
+    assert_eq!(all.len(), shown);
+}
