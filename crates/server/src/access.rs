@@ -91,7 +91,7 @@ impl App {
             .runtime
             .list(ListFilter {
                 tenant: Some(tenant.clone()),
-                before: Some(beyond),
+                before: beyond,
                 archived: true,
                 limit: MAX_FITTING,
                 ..ListFilter::default()
@@ -289,14 +289,17 @@ pub(crate) fn session(caller: &Caller, wanted: Option<&str>) -> Result<SessionKe
         .map_err(|error: sortie_core::BadSessionKey| Problem::bad(error.to_string()))
 }
 
-/// The first id that begins with these digits, and the last one that could.
-fn range(prefix: &str) -> Option<(RunId, RunId)> {
+/// The first id that begins with these digits, and the first beyond those that do, if there is one.
+fn range(prefix: &str) -> Option<(RunId, Option<RunId>)> {
     let digits: String = prefix.chars().filter(|digit| *digit != '-').collect();
-    if digits.len() >= ID_DIGITS {
+    if digits.is_empty() || digits.len() >= ID_DIGITS {
         return None;
     }
-    let filled = |with: &str| format!("{digits}{}", with.repeat(ID_DIGITS - digits.len()));
-    Some((filled("0").parse().ok()?, filled("f").parse().ok()?))
+    let number = u128::from_str_radix(&digits, 16).ok()?;
+    let unit = 1_u128 << (4 * (ID_DIGITS - digits.len()));
+    let id = |number: u128| format!("{number:032x}").parse::<RunId>().ok();
+    let beyond = (number + 1).checked_mul(unit);
+    Some((id(number * unit)?, beyond.and_then(id)))
 }
 
 pub(crate) fn no_task(id: &str) -> Problem {
@@ -317,6 +320,28 @@ fn real(folders: &[PathBuf]) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_prefix_is_all_ids_that_begin_with_it() {
+        let id = |text: &str| text.parse::<RunId>().unwrap();
+        let check = |prefix: &str, first: &str, beyond: Option<&str>| {
+            assert_eq!(range(prefix), Some((id(first), beyond.map(id))), "{prefix}");
+        };
+        check(
+            "0199c3ff",
+            "0199c3ff-0000-0000-0000-000000000000",
+            Some("0199c400-0000-0000-0000-000000000000"),
+        );
+        check(
+            "0199c3f1-ab12-7000-8000-00000000000",
+            "0199c3f1-ab12-7000-8000-000000000000",
+            Some("0199c3f1-ab12-7000-8000-000000000010"),
+        );
+        check("ffffffff", "ffffffff-0000-0000-0000-000000000000", None);
+        for prefix in ["", "----------", "0199c3f1ab127000800000000000000001"] {
+            assert_eq!(range(prefix), None, "{prefix}");
+        }
+    }
 
     #[test]
     fn roles_follow_the_route() {

@@ -5,14 +5,14 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use sortie_core::{
-    Event, ForkPoint, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId,
+    ForkPoint, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId,
     RunRecord, Seq, Unblock,
 };
 use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
     ForkBody, Mode, ReplyNoted, Request, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
 };
-use sortie_runtime::Fork;
+use sortie_runtime::{Fork, Particulars};
 
 use crate::app::{App, Shared};
 use crate::body::{InPath, JsonBody, MaybeJson};
@@ -76,8 +76,9 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         children: children.total,
         requests: requests.iter().map(Request::from).collect(),
     };
-    for entry in app.runtime.events(run, Seq(0)).await? {
-        note(&mut detail, entry.event);
+    // A removed journal adds nothing.
+    if let Some(particulars) = app.runtime.particulars(record).await? {
+        note(&mut detail, &particulars);
     }
     Ok(detail)
 }
@@ -87,47 +88,24 @@ fn deadline(record: &RunRecord) -> Option<String> {
     Some(record.started_at?.plus_ms(limit).to_rfc3339())
 }
 
-/// What an entry of the journal adds. A removed journal adds nothing.
-fn note(detail: &mut TaskDetail, event: Event) {
-    match event {
-        Event::Admitted { spec } => {
-            detail.workspace = spec.workspace.display().to_string();
-            detail.mode = Mode::from(spec.policy.mode).as_str().to_owned();
-            detail.sandbox = spec.confinement.sandbox.to_string();
-            detail.network = spec.confinement.network;
-            detail.isolation = spec.isolation;
-            detail.policy_hash = spec.policy_hash;
-            detail.tools = spec.tools;
-            detail.skills = spec.skills.into_iter().map(|skill| skill.name).collect();
-            detail.continues = spec.continues;
-        }
-        Event::Isolated { worktree } => detail.branch = Some(worktree.branch),
-        Event::Collected { changes } => {
-            detail.changes = changes.map(|changes| ChangeCount {
-                files: changes.files,
-                insertions: changes.insertions,
-                deletions: changes.deletions,
-            });
-        }
-        Event::ToolFinished {
-            todos: Some(todos), ..
-        } => detail.todos = todos.iter().map(TodoItem::from).collect(),
-        Event::ToolFinished { .. }
-        | Event::Updated { .. }
-        | Event::Paused
-        | Event::Resumed
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Asked { .. }
-        | Event::Delegated { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Finished { .. } => {}
-    }
+/// What the journal adds.
+fn note(detail: &mut TaskDetail, particulars: &Particulars) {
+    detail.workspace = particulars.workspace.display().to_string();
+    detail.mode = Mode::from(particulars.mode).as_str().to_owned();
+    detail.sandbox = particulars.sandbox.to_string();
+    detail.network = particulars.network;
+    detail.isolation = particulars.isolation;
+    detail.policy_hash.clone_from(&particulars.policy_hash);
+    detail.tools.clone_from(&particulars.tools);
+    detail.skills.clone_from(&particulars.skills);
+    detail.continues = particulars.continues;
+    detail.branch.clone_from(&particulars.branch);
+    detail.changes = particulars.changes.as_ref().map(|changes| ChangeCount {
+        files: changes.files,
+        insertions: changes.insertions,
+        deletions: changes.deletions,
+    });
+    detail.todos = particulars.todos.iter().map(TodoItem::from).collect();
 }
 
 /// Changes label or priority of a task that waits in the queue.

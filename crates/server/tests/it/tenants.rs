@@ -121,14 +121,10 @@ async fn a_prefix_finds_what_is_old_and_often_spoken_of() {
         let found = world.json(as_acme(&world, Method::GET, &path)).await;
         assert_eq!(found["task_id"], mine, "{prefix}");
     }
-    for prefix in [
-        format!("{mine}0"),
-        mine[..34].to_owned() + "--",
-        "0".repeat(9),
-    ] {
+    for prefix in [format!("{mine}0"), "-".repeat(9), "0".repeat(9)] {
         let path = format!("/api/tasks/{prefix}");
         let (status, _) = answer(as_acme(&world, Method::GET, &path)).await;
-        assert!(matches!(status.as_u16(), 404 | 200), "{prefix}: {status}");
+        assert_eq!(status, 404, "{prefix}");
     }
 }
 
