@@ -158,6 +158,20 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
+  it("lets somebody in who pastes a token", async () => {
+    const at = await open(browser, daemon.url, { expected: ["401"] });
+    const { page } = at;
+    await page.goto(`${daemon.url}/login`);
+    await page.locator("input[name=token]").fill("sortie_aaaaaaaa_" + "a".repeat(43));
+    await page.locator("form button").click();
+    await page.locator("input[name=token]").waitFor();
+    assert.equal(new URL(page.url()).pathname, "/login");
+    await page.locator("input[name=token]").fill((await readFile(join(daemon.home, "token"), "utf8")).trim());
+    await page.locator("form button").click();
+    await page.waitForSelector("main h1", { state: "attached" });
+    assert.deepEqual(await at.done(), []);
+  });
+
   it("chats, fans out, asks, cancels and sums up", async () => {
     const at = await enter({ expected: ["404"] });
     const { page } = at;

@@ -61,7 +61,10 @@ fn ask(binary: &Path, tools: &Path, folder: &Path) -> Result<()> {
     let config = folder.join("schemathesis.toml");
     std::fs::write(&config, seeded.config())?;
     let checked = shell::run(
-        Command::new(tools.join("bin/schemathesis"))
+        // By its interpreter: the script names the folder that it was installed in, before that was
+        // complete and got its name.
+        Command::new(tools.join("bin/python"))
+            .arg(tools.join("bin/schemathesis"))
             .arg("--config-file")
             .arg(&config)
             .args(["run", &server.url("/api/openapi.json")])

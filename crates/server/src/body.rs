@@ -146,6 +146,12 @@ pub(crate) fn limit(wanted: Option<u32>, default: u32, most: u32) -> Result<u32,
     }
 }
 
+/// A place that somebody wants to go on from; the beginning if it is missing.
+pub(crate) fn place(after: Option<i64>) -> Result<u64, Problem> {
+    u64::try_from(after.unwrap_or_default())
+        .map_err(|_| Problem::bad("`after` is a number that was in an answer, or 0"))
+}
+
 /// The same request with a body that was read before.
 pub(crate) fn again(parts: Parts, bytes: Bytes) -> Request {
     Request::from_parts(parts, Body::from(bytes))

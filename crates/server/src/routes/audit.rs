@@ -26,7 +26,8 @@ pub(crate) struct Which {
     #[param(min_length = 1)]
     task_id: Option<String>,
     /// After this place.
-    after: Option<u64>,
+    #[param(minimum = 0)]
+    after: Option<i64>,
     /// At most so many; 200 if missing, 1000 at most.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
@@ -49,7 +50,7 @@ pub(crate) async fn list(
         .audit(AuditFilter {
             run,
             tenant: caller.tenant().cloned(),
-            after: which.after.unwrap_or_default(),
+            after: body::place(which.after)?,
             limit: body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?,
         })
         .await?;

@@ -208,7 +208,8 @@ pub(crate) async fn policy(
 #[into_params(parameter_in = Query)]
 pub(crate) struct After {
     /// After this place.
-    after: Option<u64>,
+    #[param(minimum = 0)]
+    after: Option<i64>,
     /// At most so many.
     #[param(minimum = 1, maximum = 10000)]
     limit: Option<u32>,
@@ -229,7 +230,7 @@ pub(crate) async fn audit(
         .audit(AuditFilter {
             run: Some(run),
             tenant: caller.tenant().cloned(),
-            after: after.after.unwrap_or_default(),
+            after: body::place(after.after)?,
             limit: body::limit(after.limit, MAX_LINES, MAX_LINES)?,
         })
         .await?;

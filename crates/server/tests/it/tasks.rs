@@ -183,6 +183,10 @@ async fn mistakes_are_told_as_problems_and_never_as_faults_of_the_server() {
     check(world.get("/api/tasks?limt=1"), 400, "bad-request").await;
     check(world.get("/api/tasks?cursor=x"), 400, "bad-request").await;
     check(world.get("/api/tasks?limit=1001"), 400, "bad-request").await;
+    for after in ["-1", "9223372036854775808"] {
+        let audit = format!("/api/audit?after={after}");
+        check(world.get(&audit), 400, "bad-request").await;
+    }
     check(world.post(tasks, &json!(["x"])), 400, "bad-request").await;
     let list = world.post("/api/login-links", &json!([]));
     check(list, 400, "bad-request").await;
