@@ -345,6 +345,9 @@ describe("trouble", () => {
     await at.page.getByRole("button", { name: "Apply" }).click();
     await at.page.getByText("The changes were applied.").waitFor();
     assert.equal(await at.page.getByRole("button", { name: /Apply|Discard/ }).count(), 0);
+    await at.page.reload();
+    await at.page.getByText("The changes were applied.").waitFor();
+    assert.equal(await at.page.getByRole("button", { name: /Apply|Discard/ }).count(), 0);
     server.trouble = (_, url) => (url.pathname.endsWith("/diff") ? { status: 409, slug: "conflict", detail: "It has no worktree any more." } : null);
     await at.go(`/tasks/${second.task_id}/diff`);
     await at.page.getByText("Nothing is left to apply or discard.").waitFor();

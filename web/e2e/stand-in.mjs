@@ -100,7 +100,7 @@ function timeline(tasks, root, perRow) {
 }
 
 const detail = (task, tasks) => ({
-  ...task, workspace: "/home/me/project", mode: "default", sandbox: "bubblewrap", network: false, isolation: "worktree", branch: "sortie/keys", changes: { files: 1, insertions: 1, deletions: 1 }, policy_hash: "9f2c4e7a", thinking: null,
+  ...task, workspace: "/home/me/project", mode: "default", sandbox: "bubblewrap", network: false, isolation: "worktree", branch: "sortie/keys", changes: { files: 1, insertions: 1, deletions: 1 }, changes_fate: null, policy_hash: "9f2c4e7a", thinking: null,
   tools: ["read", "grep", "edit", "exec"], skills: [], timeout_seconds: 1800, deadline: null, continues: null, delivery_error: null, crashes: 1, todos: [{ text: "find the comparison", status: "completed" }, { text: "write a test", status: "in_progress" }, { text: "report", status: "pending" }],
   children: tasks.filter((other) => other.parent_id === task.task_id).length, requests: [], verdict: task.status === "completed" ? { passed: true, checks: [{ name: "tests pass", passed: true, evidence: "exit code 0" }] } : null,
   budget: [{ kind: "tokens", limit: 200_000, spent: 84_200, reserved: 8_000 }, { kind: "usd", limit: 2_000_000, spent: 1_710_000, reserved: 40_000 }, { kind: "children", limit: 20, spent: 7, reserved: 0 }],
@@ -136,6 +136,7 @@ export async function standIn({ dist, count = 60, port = 0, words = null, perRow
   const tasks = world(count, words);
   const asked = requests(tasks, words);
   const posted = [];
+  const fates = new Map();
   const find = (id) => tasks.find((task) => task.task_id === id);
   const answers = (path, query) => {
     const [, , family, id, part] = path.split("/").map(decodeURIComponent);
@@ -163,7 +164,7 @@ export async function standIn({ dist, count = 60, port = 0, words = null, perRow
         const task = find(id);
         if (!task) return undefined;
         switch (part) {
-          case undefined: return detail(task, tasks);
+          case undefined: return { ...detail(task, tasks), changes_fate: fates.get(id) ?? null };
           case "transcript": return transcript(task, words);
           case "tree": return tasks.filter((other) => other.root_id === task.root_id);
           case "timeline": return timeline(tasks, find(task.root_id), perRow);
@@ -190,6 +191,8 @@ export async function standIn({ dist, count = 60, port = 0, words = null, perRow
     if (url.pathname.startsWith("/api/") && request.method !== "GET") {
       let body = "";
       for await (const part of request) body += part;
+      const [, , , subject, act] = url.pathname.split("/");
+      if (act === "apply" || act === "discard") fates.set(subject, act === "apply" ? "applied" : "discarded");
       posted.push({ method: request.method, path: url.pathname, body: body ? JSON.parse(body) : null });
       response.writeHead(200, { "content-type": "application/json" });
       response.end(JSON.stringify({ ...(url.pathname === "/api/tasks" ? tasks.at(-1) : {}), noted: true, cancelled: ["x"], task_id: tasks.at(-1).task_id, steered: true }));

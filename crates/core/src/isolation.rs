@@ -26,6 +26,16 @@ words! {
     }
 }
 
+words! {
+    /// What became of the changes in a worktree.
+    ChangesFate {
+        /// They are in the checkout that they were made for.
+        Applied = "applied",
+        /// They were thrown away.
+        Discarded = "discarded",
+    }
+}
+
 /// The worktree that was made for a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Balance, Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, RunId, Seq, SessionKey,
-    Status, Tenant, Timestamp, Usage, WaitingOn,
+    Balance, ChangesFate, Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, RunId, Seq,
+    SessionKey, Status, Tenant, Timestamp, Usage, WaitingOn,
 };
 
 /// The parts of a record that change while the run runs. Computed by the fold, stored as it is.
@@ -95,6 +95,8 @@ pub struct RunRecord {
     pub cancel_requested: bool,
     /// Whether somebody wants it to rest: it starts nothing new until that is taken back.
     pub paused: bool,
+    /// What became of the changes in its worktree, once somebody has decided.
+    pub changes_fate: Option<ChangesFate>,
     /// What is left of the accounts it draws from; nothing where nothing is limited.
     pub budget: Vec<Balance>,
 }

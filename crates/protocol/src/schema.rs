@@ -37,6 +37,16 @@ macro_rules! word_schemas {
 }
 
 word_schemas!(
-    BudgetKind, Decision, Delivery, Isolation, Lane, Lang, Layer, Priority, Reason, Status,
+    BudgetKind,
+    ChangesFate,
+    Decision,
+    Delivery,
+    Isolation,
+    Lane,
+    Lang,
+    Layer,
+    Priority,
+    Reason,
+    Status,
     WaitingOn,
 );

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use sortie_core::{
-    Delivery, Isolation, Lane, Outcome, Priority, Reason, RunId, RunRecord, SessionKey, Status,
-    WaitingOn,
+    ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunId, RunRecord,
+    SessionKey, Status, WaitingOn,
 };
 use utoipa::ToSchema;
 
@@ -193,6 +193,9 @@ pub struct TaskDetail {
     /// What it changed in its worktree.
     #[schema(required)]
     pub changes: Option<ChangeCount>,
+    /// What became of them, once somebody has decided.
+    #[schema(value_type = Option<schema::ChangesFate>, required)]
+    pub changes_fate: Option<ChangesFate>,
     /// The hash of its policy.
     pub policy_hash: String,
     /// How hard the model should think.

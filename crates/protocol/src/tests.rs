@@ -58,6 +58,7 @@ fn record() -> RunRecord {
         crashes: 0,
         cancel_requested: false,
         paused: false,
+        changes_fate: None,
         budget: vec![Balance {
             kind: BudgetKind::Usd,
             limit: 1_000_000,

@@ -1,9 +1,9 @@
 //! What people look at and decide: requests of runs, the audit, and changes in worktrees.
 
 use sortie_core::{
-    AuditFilter, AuditLine, AuditReport, Changes, Event, NotificationKind, OpenRequest, Replied,
-    Reply, ReplyTo, RequestFilter, RequestId, RunId, Seq, SessionGrant, SessionKey, StoreResult,
-    Tenant, Worktree,
+    AuditFilter, AuditLine, AuditReport, Changes, ChangesFate, Event, NotificationKind,
+    OpenRequest, Replied, Reply, ReplyTo, RequestFilter, RequestId, RunId, Seq, SessionGrant,
+    SessionKey, StoreResult, Tenant, Worktree,
 };
 
 use crate::runtime::{Runtime, RuntimeError, Shared};
@@ -68,22 +68,12 @@ impl Runtime {
 
     /// Brings what a run changed into the checkout it came from; returns the files.
     pub async fn apply(&self, run: RunId) -> Result<Vec<String>, RuntimeError> {
-        let changed = self.shared.changed(run).await?;
-        self.shared
-            .worktrees
-            .apply(&changed.worktree, &changed.changes)
-            .await
-            .map_err(RuntimeError::Refused)
+        self.shared.apply(run).await
     }
 
     /// Throws away what a run changed.
     pub async fn discard(&self, run: RunId) -> Result<(), RuntimeError> {
-        let changed = self.shared.changed(run).await?;
-        self.shared
-            .worktrees
-            .discard(&changed.worktree, &changed.changes)
-            .await
-            .map_err(RuntimeError::Refused)
+        self.shared.discard(run).await
     }
 }
 
@@ -109,6 +99,34 @@ impl Shared {
         self.hint.notify_one();
         self.tell(run, |_record| NotificationKind::Replied { request })
             .await;
+    }
+
+    /// Brings what a run changed into the checkout it came from; returns the files.
+    pub(crate) async fn apply(&self, run: RunId) -> Result<Vec<String>, RuntimeError> {
+        let Changed {
+            worktree, changes, ..
+        } = self.changed(run).await?;
+        let applied = self.worktrees.apply(&worktree, &changes).await;
+        let files = applied.map_err(RuntimeError::Refused)?;
+        self.decided(run, ChangesFate::Applied).await?;
+        Ok(files)
+    }
+
+    /// Throws away what a run changed.
+    pub(crate) async fn discard(&self, run: RunId) -> Result<(), RuntimeError> {
+        let Changed {
+            worktree, changes, ..
+        } = self.changed(run).await?;
+        let discarded = self.worktrees.discard(&worktree, &changes).await;
+        discarded.map_err(RuntimeError::Refused)?;
+        self.decided(run, ChangesFate::Discarded).await?;
+        Ok(())
+    }
+
+    async fn decided(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
+        self.store.note_fate(run, fate).await?;
+        self.record_changed(run).await;
+        Ok(())
     }
 
     /// What a run changed in its worktree. One that was never collected is collected now.

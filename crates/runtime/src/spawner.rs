@@ -238,14 +238,8 @@ impl RunSpawner<'_> {
 
     async fn apply(&self, id: &str) -> ToolReply {
         let child = self.child(id).await?;
-        let changed = self.shared.changed(child.run_id).await;
-        let changed = changed.map_err(|error| ToolFailure::new(error.to_string()))?;
-        let files = self
-            .shared
-            .worktrees
-            .apply(&changed.worktree, &changed.changes)
-            .await
-            .map_err(ToolFailure::new)?;
+        let applied = self.shared.apply(child.run_id).await;
+        let files = applied.map_err(|error| ToolFailure::new(error.to_string()))?;
         answer(t!(
             self.spec.lang,
             "changes-applied",
@@ -256,13 +250,8 @@ impl RunSpawner<'_> {
 
     async fn discard(&self, id: &str) -> ToolReply {
         let child = self.child(id).await?;
-        let changed = self.shared.changed(child.run_id).await;
-        let changed = changed.map_err(|error| ToolFailure::new(error.to_string()))?;
-        self.shared
-            .worktrees
-            .discard(&changed.worktree, &changed.changes)
-            .await
-            .map_err(ToolFailure::new)?;
+        let discarded = self.shared.discard(child.run_id).await;
+        discarded.map_err(|error| ToolFailure::new(error.to_string()))?;
         answer(t!(self.spec.lang, "changes-discarded", label = child.label))
     }
 

@@ -3,13 +3,13 @@
 use async_trait::async_trait;
 use sortie_core::{
     About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
-    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
-    Delivered, EndReport, Event, Fence, Finish, Finishing, Heartbeat, HeartbeatReport, Hold,
-    Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox,
-    OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo,
-    RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter,
-    SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError, StoreResult,
-    Tenant, Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
+    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
+    Claim, Claimed, Delivered, EndReport, Event, Fence, Finish, Finishing, Heartbeat,
+    HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter,
+    OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied,
+    ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq,
+    SessionFilter, SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError,
+    StoreResult, Tenant, Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
 };
 
 use crate::SqlStore;
@@ -99,6 +99,14 @@ impl<E: Execute> Registry for SqlStore<E> {
         self.execute
             .write("let a task go on", move |connection| {
                 pause::unpause(connection, run, at)
+            })
+            .await
+    }
+
+    async fn note_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
+        self.execute
+            .write("note what became of changes", move |connection| {
+                update::note_fate(connection, run, fate)
             })
             .await
     }

@@ -208,6 +208,7 @@ pub(crate) const RECORD_COLUMNS: Columns = columns![
     "account_id",
     "tenant",
     "paused",
+    "changes_fate",
 ];
 
 /// A record without what other rows add to it.
@@ -269,6 +270,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
         crashes: row.get(at!("deaths"))?,
         cancel_requested: row.get(at!("cancel IS NOT NULL"))?,
         paused: row.get(at!("paused"))?,
+        changes_fate: optional_word(row, at!("changes_fate"))?,
         budget: Vec::new(),
     };
     Ok(BareRecord {

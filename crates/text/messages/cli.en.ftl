@@ -398,6 +398,10 @@ changes-line =
     { $files ->
         [one] { $files } file, +{ $insertions } -{ $deletions }
        *[other] { $files } files, +{ $insertions } -{ $deletions }
+    }{ $fate ->
+        [applied] {"; applied"}
+        [discarded] {"; thrown away"}
+       *[open] {""}
     }
 budget-balance = { $kind }: { $spent } of { $limit } spent, { $reserved } reserved, { $left } left
 

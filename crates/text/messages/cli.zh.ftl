@@ -361,7 +361,12 @@ field-changes = 更改
 field-budget = 预算
 field-budget-time = 总时限
 sandbox-applied = { $mode }；上一条命令在 { $backend } 中运行
-changes-line = { $files } 个文件，+{ $insertions } -{ $deletions }
+changes-line =
+    { $files } 个文件，+{ $insertions } -{ $deletions }{ $fate ->
+        [applied] ；已应用
+        [discarded] ；已丢弃
+       *[open] {""}
+    }
 budget-balance = { $kind }：已用 { $spent }，上限 { $limit }，预留 { $reserved }，剩余 { $left }
 
 ## 工作树

@@ -1,5 +1,4 @@
 // One task: what it is, what it says, what it did and why it may.
-import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, path, post } from "../api/client";
@@ -43,14 +42,14 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
   if (!whole) return <Loading />;
   // The record that came last tells the state; long texts are in the detail only.
   const task: TaskDetail = known && known.seq >= whole.seq ? { ...whole, ...known, message: whole.message, result: known.status === whole.status ? whole.result : known.result, budget: known.budget ?? whole.budget } : whole;
-  return <View task={task} tab={tab} />;
+  return <View task={task} tab={tab} reload={detail.reload} />;
 }
 
 function Back() {
   return <a class="row gap-s small" href={href({ page: "tasks" })}><Icon name="back" size={12} />{t("task.back")}</a>;
 }
 
-function View({ task, tab }: { task: TaskDetail; tab: string }) {
+function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: () => void }) {
   const tabs = TABS.filter((name) => (name !== "diff" || task.isolation === "worktree" || task.branch !== null) && (name !== "verdict" || task.verdict !== null));
   const running = !ENDED.has(task.status);
   const shown: Tab = tabs.find((name) => name === tab) ?? (running ? "transcript" : "result");
@@ -77,7 +76,7 @@ function View({ task, tab }: { task: TaskDetail; tab: string }) {
           </button>
         ))}
       </div>
-      <div id="panel" role="tabpanel" aria-labelledby={`tab-${shown}`} class="stack"><Panel name={shown} task={task} /></div>
+      <div id="panel" role="tabpanel" aria-labelledby={`tab-${shown}`} class="stack"><Panel name={shown} task={task} reload={reload} /></div>
       {running && mayAct() && <Steer id={task.task_id} />}
     </div>
   );
@@ -128,7 +127,7 @@ function Blocked({ task }: { task: TaskDetail }) {
   );
 }
 
-function Panel({ name, task }: { name: Tab; task: TaskDetail }): ComponentChildren {
+function Panel({ name, task, reload }: { name: Tab; task: TaskDetail; reload: () => void }): ComponentChildren {
   switch (name) {
     case "result":
       return <Result task={task} />;
@@ -139,7 +138,7 @@ function Panel({ name, task }: { name: Tab; task: TaskDetail }): ComponentChildr
     case "timeline":
       return <Lazy load={() => import("../timeline/view").then((loaded) => loaded.TimelineView)} props={{ id: task.task_id, tall: false }} />;
     case "diff":
-      return <Changes task={task} />;
+      return <Changes task={task} reload={reload} />;
     case "policy":
       return <Policy id={task.task_id} />;
     case "audit":
@@ -221,29 +220,22 @@ export function ChildCard({ id, base = 0 }: { id: string; base?: number }) {
   );
 }
 
-/** What became of changes here; the server keeps telling the difference after they were applied. */
-const settled = signal<ReadonlyMap<string, "applied" | "discarded">>(new Map());
-const MAX_SETTLED = 200;
-
-function settle(id: string, outcome: "applied" | "discarded"): void {
-  settled.value = new Map([...settled.peek(), [id, outcome] as const].slice(-MAX_SETTLED));
-}
-
-function Changes({ task }: { task: TaskDetail }) {
+function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
   const id = task.task_id;
   const diff = useLoad(`diff/${id}`, (signal) => get<{ diff: string }>(path`/api/tasks/${id}/diff`, signal), (event) => event.task_id === id && ["tool", "completed", "failed", "cancelled", "timeout"].includes(event.type));
   const [busy, setBusy] = useState(false);
   const label = line(task.label);
-  const run = async <T,>(outcome: "applied" | "discarded", work: Promise<T>, told: (done: T) => string) => {
+  const run = async <T,>(work: Promise<T>, told: (done: T) => string) => {
     setBusy(true);
     const done = await attempt(work, told);
-    setBusy(false);
-    if (done !== undefined) settle(id, outcome);
+    // After a success the buttons rest until the record says what became of the changes: then they go.
+    if (done === undefined) setBusy(false);
+    reload();
     diff.reload();
   };
-  const apply = () => run("applied", post<{ files: string[] | number }>(path`/api/tasks/${id}/apply`), (done) => t("done.apply", { count: Array.isArray(done.files) ? done.files.length : done.files }));
-  const discard = () => sure(t("do.discard.sure", { label }), t("do.discard"), () => void run("discarded", post(path`/api/tasks/${id}/discard`), () => t("done.discard")));
-  const outcome = settled.value.get(id);
+  const apply = () => run(post<{ files: string[] | number }>(path`/api/tasks/${id}/apply`), (done) => t("done.apply", { count: Array.isArray(done.files) ? done.files.length : done.files }));
+  const discard = () => sure(t("do.discard.sure", { label }), t("do.discard"), () => void run(post(path`/api/tasks/${id}/discard`), () => t("done.discard")));
+  const outcome = task.changes_fate;
   const gone = diff.problem?.status === 404 || diff.problem?.status === 409;
   if (diff.problem && !gone) return <Trouble problem={diff.problem} again={diff.reload} />;
   if (!diff.data && !gone) return <Loading />;

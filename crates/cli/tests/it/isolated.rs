@@ -64,6 +64,14 @@ fn changes_are_shown_and_applied() {
     assert_eq!(applied["files"][0], "made.txt");
     let made = std::fs::read_to_string(world.workspace().join("made.txt")).unwrap();
     assert_eq!(made, "one\n");
+    let shown = world.json(&["tasks", "show", &id, "--json"]);
+    assert_eq!(shown["changes_fate"], "applied");
+    let page = world.ok(&["tasks", "show", &id]).out;
+    assert!(page.contains("1 file, +1 -0; applied"), "{page}");
+    // The branch goes, what was applied stays.
+    world.ok(&["tasks", "discard", &id]);
+    let shown = world.json(&["tasks", "show", &id, "--json"]);
+    assert_eq!(shown["changes_fate"], "applied");
 }
 
 #[test]
@@ -71,6 +79,8 @@ fn changes_are_thrown_away() {
     let (world, id) = changed();
     world.ok(&["tasks", "discard", &id]);
     assert!(!world.workspace().join("made.txt").exists());
+    let shown = world.json(&["tasks", "show", &id, "--json"]);
+    assert_eq!(shown["changes_fate"], "discarded");
     let late = world.sortie(&["tasks", "apply", &id]);
     assert_ne!(late.code, Some(0), "{late:#?}");
 }

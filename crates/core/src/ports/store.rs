@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Amount, Announcement, AuditEntry, AuditLine, AuditReport, Balance, BlobId, BudgetKind,
-    Cancellation, Event, Fence, Idempotency, InboxItem, JournalEntry, Lane, LaneCount, OpenRequest,
-    OutboxEntry, Outcome, Priority, Reply, RequestId, RunId, RunRecord, RunSpec, Seq,
+    Cancellation, ChangesFate, Event, Fence, Idempotency, InboxItem, JournalEntry, Lane, LaneCount,
+    OpenRequest, OutboxEntry, Outcome, Priority, Reply, RequestId, RunId, RunRecord, RunSpec, Seq,
     SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats, Status, Summary, Tenant,
     Timestamp, UsageLine, UsagePoint, WaitingOn,
 };
@@ -121,6 +121,8 @@ pub trait Registry: Send + Sync {
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport>;
     /// Changes label or priority of a run that waits in the queue.
     async fn update(&self, update: Update) -> StoreResult<()>;
+    /// Notes what became of the changes in a run's worktree.
+    async fn note_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()>;
     /// Puts a message into a run's inbox.
     async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()>;
     /// One record.

@@ -63,6 +63,7 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         isolation: sortie_core::Isolation::None,
         branch: None,
         changes: None,
+        changes_fate: record.changes_fate,
         policy_hash: String::new(),
         thinking: record.thinking.clone(),
         tools: Vec::new(),

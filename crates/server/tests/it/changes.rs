@@ -78,6 +78,7 @@ async fn changes_are_looked_at_applied_and_thrown_away() {
     let id = world.task(&wish).await;
     let task = world.until_status(&id, "completed").await;
     assert_eq!(task["branch"], "sortie/test");
+    assert_eq!(task["changes_fate"], json!(null));
     assert_eq!(
         task["changes"],
         json!({"files": 1, "insertions": 1, "deletions": 1})
@@ -92,6 +93,8 @@ async fn changes_are_looked_at_applied_and_thrown_away() {
     let act = |what: &str| world.request(Method::POST, &path(what), &world.tokens.operator);
     let applied = world.json(act("apply")).await;
     assert_eq!(applied, json!({"task_id": id, "files": ["a.txt"]}));
+    let task = world.json(world.get(&format!("/api/tasks/{id}"))).await;
+    assert_eq!(task["changes_fate"], "applied");
     let discarded = world.json(act("discard")).await;
     assert_eq!(discarded, json!({"task_id": id}));
     assert_eq!(*folders.done.lock().unwrap(), ["applied", "discarded"]);

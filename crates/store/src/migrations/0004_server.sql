@@ -2,6 +2,8 @@
 ALTER TABLE runs ADD COLUMN tenant TEXT;
 -- Whether somebody wants it to rest. Never set for one that has ended or is to be cancelled.
 ALTER TABLE runs ADD COLUMN paused INTEGER NOT NULL DEFAULT 0;
+-- What became of the changes in its worktree, once somebody has decided.
+ALTER TABLE runs ADD COLUMN changes_fate TEXT;
 -- The folder it was admitted with.
 ALTER TABLE runs ADD COLUMN workspace TEXT;
 -- Conversations show it; only those of older stores have to be told.

@@ -1,10 +1,11 @@
-//! How a queued run waits can be changed; a run that somebody holds writes its own journal.
+//! How a queued run waits can be changed; a run that somebody holds writes its own journal. What
+//! became of its changes is decided after its end, beside the journal.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Event, Priority, StoreError, Timestamp, Update};
+use sortie_core::{ChangesFate, Event, Priority, RunId, StoreError, Timestamp, Update};
 
 use crate::chain::Stamp;
-use crate::fault::Done;
+use crate::fault::{Done, Fault};
 use crate::row::{self, Phase};
 use crate::sql;
 
@@ -49,5 +50,24 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
             tail.hash
         ],
     )?;
+    Ok(())
+}
+
+/// Notes what became of the changes in a run's worktree. What was applied stays so when its branch is
+/// thrown away later.
+pub(crate) fn note_fate(connection: &Connection, run: RunId, fate: ChangesFate) -> Done<()> {
+    let noted = sql::run(
+        connection,
+        "UPDATE runs SET changes_fate = CASE changes_fate WHEN ?3 THEN ?3 ELSE ?2 END
+         WHERE run_id = ?1",
+        params![
+            run.to_string(),
+            fate.as_str(),
+            ChangesFate::Applied.as_str()
+        ],
+    )?;
+    if noted == 0 {
+        return Err(Fault::not_found(run));
+    }
     Ok(())
 }

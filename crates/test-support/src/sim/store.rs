@@ -8,13 +8,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sortie_core::{
     About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
-    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, Claim, Claimed,
-    Delivered, EndReport, Fence, Finish, Finishing, Heartbeat, HeartbeatReport, Hold, Idempotency,
-    InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry,
-    Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo, RequestFilter,
-    RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter, SessionGrant,
-    SessionKey, SessionSummary, Settlement, Spent, Stats, StoreResult, Tenant, Timestamp, Unblock,
-    Update, UsageLine, UsagePoint, VerifyReport,
+    AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
+    Claim, Claimed, Delivered, EndReport, Fence, Finish, Finishing, Heartbeat, HeartbeatReport,
+    Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest,
+    Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo,
+    RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter,
+    SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreResult, Tenant,
+    Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -129,6 +129,7 @@ in_turn! {
         cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
         pause(run: RunId, at: Timestamp) -> PauseReport;
         unpause(run: RunId, at: Timestamp) -> PauseReport;
+        note_fate(run: RunId, fate: ChangesFate) -> ();
         recover(recover: Recover) -> RecoverReport;
         expire_parked(now: Timestamp) -> EndReport;
         update(update: Update) -> ();

@@ -1,11 +1,13 @@
 //! `sortie tasks diff`, `apply` and `discard`: what a task changed in a worktree of its own.
 //!
-//! What was collected is a matter of the repository and needs nobody's store; what was not is
-//! collected by whoever has the store.
+//! Whoever has the store does it, and notes what became of the changes. What was collected can also
+//! be handled while another command that is no server has the store: it is a matter of the
+//! repository, and only the note is missing then.
 
 use clap::Args;
 use serde_json::json;
-use sortie_core::{Changes, RunId, Seq, Worktree, Worktrees as _};
+use sortie_core::{Changes, RunId, Seq, StoreError, Worktree, Worktrees as _};
+use sortie_runtime::RuntimeError;
 use sortie_store::ReadStore;
 use sortie_text::{strip_sequences, t};
 
@@ -62,6 +64,38 @@ enum Found {
     NotCollected(RunId),
 }
 
+impl Found {
+    fn run(&self) -> RunId {
+        match self {
+            Self::Kept { run, .. } | Self::NotCollected(run) => *run,
+        }
+    }
+}
+
+/// Who has the store.
+enum Owner<'a> {
+    /// This process now, or a server.
+    Reached(Engine),
+    /// Another command, which is at work.
+    Busy {
+        worktree: &'a Worktree,
+        changes: &'a Changes,
+    },
+}
+
+async fn owner<'a>(settings: &Settings, found: &'a Found) -> Result<Owner<'a>, Problem> {
+    match (Engine::idle(settings).await, found) {
+        (Ok(engine), _) => Ok(Owner::Reached(engine)),
+        (
+            Err(Problem::Runtime(RuntimeError::Store(StoreError::Locked { .. }))),
+            Found::Kept {
+                worktree, changes, ..
+            },
+        ) => Ok(Owner::Busy { worktree, changes }),
+        (Err(problem), _) => Err(problem),
+    }
+}
+
 impl Diff {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let (run, diff) = match find(settings, &self.id).await? {
@@ -94,23 +128,18 @@ impl Diff {
 
 impl Apply {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let (run, files) = match find(settings, &self.id).await? {
-            Found::Kept {
-                run,
-                worktree,
-                changes,
-                ..
-            } => {
-                let worktrees = GitWorktrees::of(settings);
-                let applied = worktrees.apply(&worktree, &changes).await;
-                (run, applied.map_err(Problem::Refused)?)
-            }
-            Found::NotCollected(run) => {
-                let engine = Engine::idle(settings).await?;
+        let found = find(settings, &self.id).await?;
+        let run = found.run();
+        let files = match owner(settings, &found).await? {
+            Owner::Reached(engine) => {
                 let applied = engine.apply(run).await;
                 engine.shut_down().await;
-                (run, applied?)
+                applied?
             }
+            Owner::Busy { worktree, changes } => GitWorktrees::of(settings)
+                .apply(worktree, changes)
+                .await
+                .map_err(Problem::Refused)?,
         };
         if self.json {
             output::json(&json!({"task_id": run, "files": files}))?;
@@ -127,26 +156,19 @@ impl Apply {
 
 impl Discard {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let run = match find(settings, &self.id).await? {
-            Found::Kept {
-                run,
-                worktree,
-                changes,
-                ..
-            } => {
-                let worktrees = GitWorktrees::of(settings);
-                let discarded = worktrees.discard(&worktree, &changes).await;
-                discarded.map_err(Problem::Refused)?;
-                run
-            }
-            Found::NotCollected(run) => {
-                let engine = Engine::idle(settings).await?;
+        let found = find(settings, &self.id).await?;
+        let run = found.run();
+        match owner(settings, &found).await? {
+            Owner::Reached(engine) => {
                 let discarded = engine.discard(run).await;
                 engine.shut_down().await;
                 discarded?;
-                run
             }
-        };
+            Owner::Busy { worktree, changes } => GitWorktrees::of(settings)
+                .discard(worktree, changes)
+                .await
+                .map_err(Problem::Refused)?,
+        }
         if self.json {
             output::json(&json!({"task_id": run, "discarded": true}))?;
         } else {
@@ -164,7 +186,7 @@ async fn find(settings: &Settings, id: &str) -> Result<Found, Problem> {
     let run = record.run_id;
     let id = run.to_string();
     let journal = store.read(run, Seq(0)).await?;
-    let mut found = Circumstances::of(journal);
+    let mut found = Circumstances::of(&record, journal);
     let Some(worktree) = found.worktree.take() else {
         return Err(Problem::Refused(t!(lang, "changes-no-worktree", id = id)));
     };

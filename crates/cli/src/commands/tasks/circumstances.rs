@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use sortie_core::{
-    Changes, Event, Isolation, JournalEntry, Lang, Mode, RunSpec, SandboxMode, Worktree,
+    Changes, ChangesFate, Event, Isolation, JournalEntry, Lang, Mode, RunRecord, RunSpec,
+    SandboxMode, Worktree,
 };
 use sortie_text::t;
 
@@ -25,6 +26,8 @@ pub(super) struct Circumstances {
     isolation: Option<Isolation>,
     branch: Option<String>,
     changes: Option<Changes>,
+    /// What became of them, once somebody has decided.
+    changes_fate: Option<ChangesFate>,
     wall_ms: Option<u64>,
     /// Where it worked, for whoever applies what it changed.
     #[serde(skip)]
@@ -36,8 +39,11 @@ pub(super) struct Circumstances {
 
 impl Circumstances {
     /// Reads a journal. One that was removed says nothing.
-    pub(super) fn of(entries: Vec<JournalEntry>) -> Self {
-        let mut found = Self::default();
+    pub(super) fn of(record: &RunRecord, entries: Vec<JournalEntry>) -> Self {
+        let mut found = Self {
+            changes_fate: record.changes_fate,
+            ..Self::default()
+        };
         for entry in entries {
             found.hear(entry.event);
         }
@@ -135,7 +141,8 @@ impl Circumstances {
                 "changes-line",
                 files = changes.files,
                 insertions = changes.insertions,
-                deletions = changes.deletions
+                deletions = changes.deletions,
+                fate = self.changes_fate.map_or("open", ChangesFate::as_str)
             );
             rows.push((t!(lang, "field-changes"), words));
         }

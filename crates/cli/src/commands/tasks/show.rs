@@ -34,7 +34,7 @@ pub(crate) struct Show {
 impl Show {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let (store, record) = open(settings, &self.id).await?;
-        let circumstances = Circumstances::of(store.read(record.run_id, Seq(0)).await?);
+        let circumstances = Circumstances::of(&record, store.read(record.run_id, Seq(0)).await?);
         let filter = RequestFilter {
             run: Some(record.run_id),
             ..RequestFilter::default()
