@@ -58,8 +58,13 @@ impl Runtime {
     /// Admits a new run, the first of a tree of its own, with everything that another was admitted
     /// with: task, agent, model, folder, session, limits and what it may do.
     pub async fn retry(&self, run: RunId) -> Result<RunId, RuntimeError> {
+        self.retry_as(run, self.new_run_id()).await
+    }
+
+    /// The same under an id that was chosen before. Doing it twice makes one run.
+    pub async fn retry_as(&self, run: RunId, again: RunId) -> Result<RunId, RuntimeError> {
+        self.require_ended(run).await?;
         let spec = self.spec(run).await?;
-        let again = self.new_run_id();
         let account = spec.limits.budget.needs_account().then_some(again);
         let retried = RunSpec {
             lane: match spec.parent {
@@ -73,7 +78,11 @@ impl Runtime {
             not_after: None,
             ..spec
         };
-        self.register(again, retried).await
+        // A turn of a conversation: who speaks in it at the same time goes on from before or after.
+        let one_at_a_time = self.shared.saying.lock().await;
+        let admitted = self.register(again, retried).await;
+        drop(one_at_a_time);
+        admitted
     }
 
     /// What a run was admitted with.
@@ -93,27 +102,53 @@ impl Runtime {
     /// Says something in a conversation, as a person: to its last turn while that is under way, or
     /// in a new turn that goes on from it. `new.task` is the message.
     pub async fn say(&self, new: NewRun) -> Result<Said, RuntimeError> {
-        self.say_if(new, |_| Ok(())).await
+        self.say_if(None, new, |_| Ok(())).await
     }
 
     /// The same, if whoever speaks may go on from the last turn: that is asked about what the turn was
     /// admitted with, while nobody else can begin another.
+    ///
+    /// `turn` is the id of the turn that this begins, if it was chosen before. Beginning it twice
+    /// makes one turn.
     pub async fn say_if<E: From<RuntimeError> + Send>(
         &self,
+        turn: Option<RunId>,
         new: NewRun,
         may_go_on: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
     ) -> Result<Said, E> {
         let one_at_a_time = self.shared.saying.lock().await;
+        if let Some(turn) = turn
+            && self.is_there(turn).await?
+        {
+            return Ok(Said {
+                run: turn,
+                steered: false,
+            });
+        }
         let last = self.last_turn(&new).await?;
         if let Some(last) = last.as_ref().filter(|last| can_go_on(last)) {
             may_go_on(&self.spec(last.run_id).await?)?;
         }
-        let said = self.say_now(new, last).await?;
+        let turn = turn.unwrap_or_else(|| self.new_run_id());
+        let said = self.say_now(turn, new, last).await?;
         drop(one_at_a_time);
         Ok(said)
     }
 
-    async fn say_now(&self, new: NewRun, last: Option<RunRecord>) -> Result<Said, RuntimeError> {
+    async fn is_there(&self, run: RunId) -> Result<bool, RuntimeError> {
+        match self.get(run).await {
+            Ok(_) => Ok(true),
+            Err(RuntimeError::Store(StoreError::NotFound(_))) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn say_now(
+        &self,
+        turn: RunId,
+        new: NewRun,
+        last: Option<RunRecord>,
+    ) -> Result<Said, RuntimeError> {
         if let Some(last) = last.as_ref().filter(|last| !last.status.is_terminal()) {
             let item = InboxItem::Steer {
                 from: Sender::Person,
@@ -133,13 +168,12 @@ impl Runtime {
             }
         }
         let continues = last.filter(can_go_on).map(|last| last.run_id);
-        let run = self
-            .create(NewRun {
-                continues,
-                lane: Lane::Main,
-                ..new
-            })
-            .await?;
+        let next = NewRun {
+            continues,
+            lane: Lane::Main,
+            ..new
+        };
+        let run = self.create_as(turn, next).await?;
         Ok(Said {
             run,
             steered: false,

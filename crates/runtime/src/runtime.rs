@@ -335,10 +335,13 @@ impl Runtime {
     /// Admits a run that branches off another after one of its entries, and goes on from there with
     /// another model or another right to change things. What the other did stays done.
     pub async fn fork(&self, fork: Fork) -> Result<RunId, RuntimeError> {
+        self.fork_as(fork, self.new_run_id()).await
+    }
+
+    /// The same under an id that was chosen before. Doing it twice makes one run.
+    pub async fn fork_as(&self, fork: Fork, run: RunId) -> Result<RunId, RuntimeError> {
         let entries = self.events(fork.point.run, Seq(0)).await?;
-        let spec = fork::spec_of(fork, &entries, self.shared.clock.new_run_id())
-            .map_err(RuntimeError::Refused)?;
-        let run = spec.root;
+        let spec = fork::spec_of(fork, &entries, run).map_err(RuntimeError::Refused)?;
         self.register(run, spec).await
     }
 
@@ -552,7 +555,7 @@ impl Runtime {
         Ok(found)
     }
 
-    async fn require_ended(&self, run: RunId) -> Result<(), RuntimeError> {
+    pub(crate) async fn require_ended(&self, run: RunId) -> Result<(), RuntimeError> {
         if self.get(run).await?.status.is_terminal() {
             Ok(())
         } else {

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 use sortie_core::{
-    Decision, Lane, Layer, ListFilter, Mode, RunId, SessionFilter, SessionKey, Status, Tenant,
-    Timestamp,
+    Decision, ForkPoint, Lane, Layer, ListFilter, Mode, RunId, Seq, SessionFilter, SessionKey,
+    Status, Tenant, Timestamp,
 };
-use sortie_runtime::{NewRun, SpanKind, Whose};
+use sortie_runtime::{Fork, NewRun, RuntimeError, SpanKind, Whose};
 use sortie_test_support::stage::{Play, Stage};
 
 const ECHO: &str = r#"
@@ -129,6 +129,45 @@ async fn a_run_is_made_once_under_an_id_that_was_chosen_before() {
     }
     stage.end_of(id).await;
     assert_eq!(stage.records().await.len(), 1);
+    let runtime = stage.runtime();
+    let [again, branch, turn] = [(); 3].map(|()| runtime.new_run_id());
+    for _ in 0..2 {
+        assert_eq!(runtime.retry_as(id, again).await.expect("a run"), again);
+        let point = ForkPoint {
+            run: id,
+            at: Seq(1),
+        };
+        let fork = Fork {
+            point,
+            model: None,
+            label: None,
+            mode: Mode::Default,
+        };
+        assert_eq!(runtime.fork_as(fork, branch).await.expect("a run"), branch);
+    }
+    // The turn is still under way when the same is said again, and does not hear it twice.
+    stage.model().hold("hello");
+    for _ in 0..2 {
+        let new = message(&stage, "web:1", "hello");
+        let said = runtime
+            .say_if(Some(turn), new, |_| Ok::<_, RuntimeError>(()))
+            .await
+            .expect("it is heard");
+        assert_eq!((said.run, said.steered), (turn, false));
+    }
+    assert_eq!(stage.records().await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_run_is_tried_again_only_after_it_has_ended() {
+    let stage = Play::new(ECHO).begin().await;
+    stage.model().hold("one");
+    let run = stage.create(message(&stage, "web:1", "one")).await;
+    stage.until_asked("one", 1).await;
+    assert!(stage.runtime().retry(run).await.is_err());
+    stage.model().let_go("one");
+    stage.end_of(run).await;
+    stage.runtime().retry(run).await.expect("a new run");
 }
 
 #[tokio::test]
