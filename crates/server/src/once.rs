@@ -241,8 +241,12 @@ fn kept(status: u16, body: Vec<u8>, run: RunId) -> Response {
 }
 
 fn still_under_way() -> Problem {
-    Problem::conflict("the first attempt with this Idempotency-Key is still under way; wait for it")
-        .retry_after(1)
+    Problem::new(
+        Kind::UnderWay,
+        "the first attempt with this Idempotency-Key is still under way; send it again in a moment \
+         to hear what came of it",
+    )
+    .retry_after(1)
 }
 
 pub(crate) fn wants_stream(request: &Request) -> bool {

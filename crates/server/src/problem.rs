@@ -27,6 +27,8 @@ pub(crate) enum Kind {
     Internal,
     IdempotencyMismatch,
     OutcomeUnknown,
+    /// The first attempt of a request that was sent again.
+    UnderWay,
     MethodNotAllowed,
 }
 
@@ -100,6 +102,11 @@ impl Kind {
                 "outcome-unknown",
                 StatusCode::CONFLICT,
                 "Nobody knows whether the first attempt took effect",
+            ),
+            Self::UnderWay => (
+                "under-way",
+                StatusCode::CONFLICT,
+                "The first attempt is still under way",
             ),
             Self::MethodNotAllowed => (
                 "method-not-allowed",
