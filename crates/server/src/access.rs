@@ -40,8 +40,8 @@ pub(crate) fn needed(method: &Method, path: &str) -> Role {
         return Role::Admin;
     }
     match (method, path) {
-        // Leaving is for everybody.
-        (_, "/api/logout") => Role::Viewer,
+        // Leaving is for everybody, and so is to ask what would be allowed: it changes nothing.
+        (_, "/api/logout" | "/api/policy/explain") => Role::Viewer,
         (&Method::DELETE, "/api/sessions/{id}/grants") => Role::Admin,
         (&Method::GET | &Method::HEAD, _) => Role::Viewer,
         (_, _) => Role::Operator,
@@ -355,6 +355,7 @@ mod tests {
         check(Method::GET, "/api/sessions/{id}/grants", Role::Viewer);
         check(Method::DELETE, "/api/sessions/{id}/grants", Role::Admin);
         check(Method::POST, "/api/logout", Role::Viewer);
+        check(Method::POST, "/api/policy/explain", Role::Viewer);
         check(Method::POST, "/whatever/comes", Role::Operator);
     }
 }

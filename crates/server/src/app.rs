@@ -8,7 +8,7 @@ use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use sortie_core::Timestamp;
 use sortie_runtime::Runtime;
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -21,6 +21,7 @@ use crate::links::Links;
 use crate::metrics::Metrics;
 use crate::once::UnderWay;
 use crate::problem::{Kind, Problem};
+use crate::room::Rooms;
 use crate::{headers, metrics, once, openapi, routes};
 
 /// What all handlers share.
@@ -41,8 +42,8 @@ pub(crate) struct App {
     pub(crate) hub: Hub,
     pub(crate) metrics: Metrics,
     pub(crate) started_at: Timestamp,
-    /// Room for bodies that are arriving, in kilobytes.
-    pub(crate) body_room: Semaphore,
+    /// Room for bodies that are arriving.
+    pub(crate) rooms: Rooms,
     /// Ends streams and WebSockets.
     pub(crate) stop: CancellationToken,
     /// Ends whatever did not end by itself.
@@ -62,6 +63,20 @@ impl App {
                 () = cut.cancelled() => {}
             }
         });
+    }
+
+    /// Brings something to its end, though whoever waits for it leaves or has no more time: what was
+    /// begun is told to everybody whom it concerns. `None` if the server was cut off meanwhile.
+    pub(crate) async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = oneshot::channel();
+        self.spawn(async move {
+            // An error means that nobody waits any more.
+            sender.send(work.await).ok();
+        });
+        receiver.await.ok()
     }
 }
 

@@ -8,19 +8,18 @@ use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header;
 use axum::http::request::Parts;
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
 use serde::de::DeserializeOwned;
 use sortie_core::MAX_JSON_DEPTH;
 
 use crate::app::{App, Shared};
-use crate::guard::LOGIN;
+use crate::guard::{Caller, LOGIN};
 use crate::problem::{Kind, Problem};
+use crate::room::Room;
 
 /// All that is read of a form with a token: whoever sends it is nobody yet.
 const LOGIN_BYTES: usize = 4 * 1024;
-/// What bodies that arrive at the same time may take together, in kilobytes.
-pub(crate) const ALL_BODIES_KB: usize = 64 * 1024;
 
 /// The JSON of a body.
 #[derive(Debug)]
@@ -101,40 +100,84 @@ fn allowed_bytes(app: &App, path: &str) -> usize {
 }
 
 /// Reads a whole body, within its bounds.
-pub(crate) async fn read(app: &Arc<App>, request: Request) -> Result<Bytes, Problem> {
-    let limit = allowed_bytes(app, request.uri().path());
-    let too_large = || {
-        Problem::new(
-            Kind::TooLarge,
-            format!("at most {limit} bytes are read here; send less"),
-        )
-        .with("limit_bytes", limit)
-    };
-    let announced = request
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > limit as u64) {
-        return Err(too_large());
+pub(crate) async fn read(app: &App, request: Request) -> Result<Bytes, Problem> {
+    Ok(Whole::read(app, request).await?.bytes)
+}
+
+/// A body that was read, and the room that it takes meanwhile.
+#[derive(Clone, Debug)]
+pub(crate) struct Whole {
+    pub(crate) bytes: Bytes,
+    #[expect(dead_code, reason = "it is held, not read")]
+    room: Arc<Room>,
+}
+
+impl Whole {
+    /// Reads a body, unless that was done before.
+    pub(crate) async fn read(app: &App, mut request: Request) -> Result<Self, Problem> {
+        if let Some(whole) = request.extensions_mut().remove::<Self>() {
+            return Ok(whole);
+        }
+        let limit = allowed_bytes(app, request.uri().path());
+        let announced = request
+            .headers()
+            .get(header::CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|length| length > limit as u64) {
+            return Err(too_large(limit));
+        }
+        let room = app.rooms.enter(request.extensions().get::<Caller>());
+        let body = collect(request.into_body(), limit, room);
+        match tokio::time::timeout(app.config.limits.body_timeout, body).await {
+            Ok(whole) => whole,
+            Err(_elapsed) => Err(Problem::new(
+                Kind::Timeout,
+                "the body did not arrive in time; send it faster",
+            )),
+        }
     }
-    let most = announced.map_or(limit, |length| usize::try_from(length).unwrap_or(limit));
-    let kilobytes = u32::try_from(most.div_ceil(1024)).unwrap_or(u32::MAX);
-    let body = async {
-        // Closed by nobody; all bodies together have only so much room.
-        let room = app.body_room.acquire_many(kilobytes).await;
-        let collected = Limited::new(request.into_body(), limit).collect().await;
-        drop(room);
-        collected
-    };
-    match tokio::time::timeout(app.config.limits.body_timeout, body).await {
-        Err(_elapsed) => Err(Problem::new(
-            Kind::Timeout,
-            "the body did not arrive in time; send it faster",
-        )),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Problem::bad(format!("the body broke off: {error}"))),
+
+    /// The request again, for whoever reads its body next.
+    pub(crate) fn back_into(self, mut parts: Parts) -> Request {
+        parts.extensions.insert(self);
+        Request::from_parts(parts, Body::empty())
     }
+}
+
+/// Takes what arrives. Nobody waits for room: whoever finds none hears so, and comes again.
+async fn collect(mut body: Body, limit: usize, mut room: Room) -> Result<Whole, Problem> {
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| Problem::bad(format!("the body broke off: {error}")))?;
+        // What is no data are trailers, which nobody here asks for.
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        let length = bytes.len() + data.len();
+        if length > limit {
+            return Err(too_large(limit));
+        }
+        if !room.hold(length) {
+            return Err(Problem::new(
+                Kind::Unavailable,
+                "too much is being sent at once; send this again in a moment",
+            )
+            .retry_after(1));
+        }
+        bytes.extend_from_slice(&data);
+    }
+    Ok(Whole {
+        bytes: bytes.freeze(),
+        room: Arc::new(room),
+    })
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::new(
+        Kind::TooLarge,
+        format!("at most {limit} bytes are read here; send less"),
+    )
+    .with("limit_bytes", limit)
 }
 
 /// How many somebody wants, within what is possible.
@@ -150,11 +193,6 @@ pub(crate) fn limit(wanted: Option<u32>, default: u32, most: u32) -> Result<u32,
 pub(crate) fn place(after: Option<i64>) -> Result<u64, Problem> {
     u64::try_from(after.unwrap_or_default())
         .map_err(|_| Problem::bad("`after` is a number that was in an answer, or 0"))
-}
-
-/// The same request with a body that was read before.
-pub(crate) fn again(parts: Parts, bytes: Bytes) -> Request {
-    Request::from_parts(parts, Body::from(bytes))
 }
 
 fn require_json(request: &Request) -> Result<(), Problem> {

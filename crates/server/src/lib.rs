@@ -22,6 +22,7 @@ mod openapi;
 mod pages;
 mod problem;
 mod random;
+mod room;
 mod routes;
 mod server;
 mod strangers;

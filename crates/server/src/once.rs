@@ -2,11 +2,13 @@
 //! restarts.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::request::Parts;
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -14,10 +16,9 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use sha2::{Digest as _, Sha256};
 use sortie_core::{Begun, RunId, hex};
-use tokio::sync::oneshot;
 
 use crate::app::{App, Shared};
-use crate::body;
+use crate::body::Whole;
 use crate::guard::Caller;
 use crate::problem::{Kind, Problem};
 
@@ -31,6 +32,24 @@ const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 /// The id that a run gets if this request makes one: the same at every attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserved(pub(crate) RunId);
+
+impl FromRequestParts<Shared> for Reserved {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        Shared(app): &Shared,
+    ) -> Result<Self, Infallible> {
+        let reserved = parts.extensions.get::<Self>().copied();
+        Ok(reserved.unwrap_or_else(|| Self(app.runtime.new_run_id())))
+    }
+}
+
+/// Whether a request makes a run under the id that is reserved for it, so that a second attempt finds
+/// what the first one made.
+fn makes_a_run(path: &str) -> bool {
+    path == "/api/tasks" || path.ends_with("/retry") || path.ends_with("/fork")
+}
 
 /// Requests that this process works on right now.
 #[derive(Debug, Default)]
@@ -114,47 +133,38 @@ async fn through(
     // Keys are the caller's own: nobody finds another's answer by guessing.
     let key = digest(&[caller.key().as_bytes(), key.as_bytes()]);
     let (parts, body) = request.into_parts();
-    let bytes = {
-        let whole = Request::from_parts(parts.clone(), body);
-        body::read(app, whole).await?
-    };
+    let whole = Whole::read(app, Request::from_parts(parts.clone(), body)).await?;
     let target = parts
         .uri
         .path_and_query()
         .map_or("", |target| target.as_str());
-    let fingerprint = digest(&[parts.method.as_str().as_bytes(), target.as_bytes(), &bytes]);
+    let fingerprint = digest(&[
+        parts.method.as_str().as_bytes(),
+        target.as_bytes(),
+        &whole.bytes,
+    ]);
     let Some(entry) = Entry::new(app, &key) else {
         return Err(still_under_way());
     };
-    let attempt = Attempt {
+    Attempt {
         app: Arc::clone(app),
         entry,
         fingerprint,
-        is_create: parts.uri.path() == "/api/tasks",
-        request: body::again(parts, bytes),
+        makes_a_run: makes_a_run(parts.uri.path()),
+        request: whole.back_into(parts),
         next,
-    };
-    // What was begun is brought to its end and noted, though the client leaves or its time is over:
-    // whoever asks again is told what came of it.
-    let (sender, receiver) = oneshot::channel();
-    app.spawn(async move {
-        // An error means that the client has left.
-        sender.send(attempt.make().await).ok();
-    });
-    receiver.await.unwrap_or_else(|_| {
-        Err(Problem::new(
-            Kind::Internal,
-            "this is a fault of the server",
-        ))
-    })
+    }
+    .make()
+    .await
 }
 
-/// One attempt, which nobody but the server itself interrupts.
+/// One attempt. The guard sees to it that nobody interrupts it: it is brought to its end and noted,
+/// and whoever asks again is told what came of it.
 struct Attempt {
     app: Arc<App>,
     entry: Entry,
     fingerprint: String,
-    is_create: bool,
+    makes_a_run: bool,
     request: Request,
     next: Next,
 }
@@ -165,7 +175,7 @@ impl Attempt {
             app,
             entry,
             fingerprint,
-            is_create,
+            makes_a_run,
             mut request,
             next,
         } = self;
@@ -181,7 +191,7 @@ impl Attempt {
                 ));
             }
             // Nobody here works on it, so its process died. To make the same run again is to find it.
-            Begun::Running { run, .. } if is_create => run,
+            Begun::Running { run, .. } if makes_a_run => run,
             Begun::Running { .. } => {
                 return Err(Problem::new(
                     Kind::OutcomeUnknown,

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use sortie_runtime::Runtime;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{self, App};
-use crate::body::ALL_BODIES_KB;
 use crate::config::ServerConfig;
 use crate::guard::{Failures, Names, Rates};
 use crate::host::Host;
@@ -22,6 +20,7 @@ use crate::listen;
 use crate::metrics::Metrics;
 use crate::once::UnderWay;
 use crate::random::{self, NoRandomness};
+use crate::room::Rooms;
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -78,7 +77,7 @@ impl Server {
             links: Links::default(),
             failures: Failures::default(),
             under_way: UnderWay::default(),
-            body_room: Semaphore::new(ALL_BODIES_KB),
+            rooms: Rooms::default(),
             metrics: Metrics::default(),
             hub,
             config,

@@ -6,6 +6,7 @@ mod names;
 mod rates;
 
 use std::net::IpAddr;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
@@ -147,15 +148,34 @@ pub(crate) async fn guard(
     }
 }
 
-/// Runs the handler; one that takes too long or panics becomes an answer too.
+/// Runs the handler; one that takes too long or panics becomes an answer too. One that changes
+/// something is brought to its end even if nobody waits for its answer any more.
 async fn within_time(app: &App, request: Request, next: Next) -> Response {
-    let handler = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind();
-    match tokio::time::timeout(app.config.limits.handler_timeout, handler).await {
-        Ok(Ok(response)) => response,
-        Ok(Err(_panic)) => {
+    let only_looks = matches!(*request.method(), Method::GET | Method::HEAD);
+    // What outlives its client still counts as a connection.
+    let peer = request.extensions().get::<Peer>().cloned();
+    let handler = async move {
+        let handled = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        drop(peer);
+        handled.unwrap_or_else(|_panic| {
             tracing::error!("a handler panicked");
             Problem::new(Kind::Internal, "this is a fault of the server").into_response()
+        })
+    };
+    let answered = async {
+        if only_looks {
+            Some(handler.await)
+        } else {
+            app.see_through(handler).await
         }
+    };
+    match tokio::time::timeout(app.config.limits.handler_timeout, answered).await {
+        Ok(Some(response)) => response,
+        Ok(None) => Problem::new(
+            Kind::Unavailable,
+            "the server stops; look what became of it when it is back",
+        )
+        .into_response(),
         Err(_elapsed) => Problem::new(
             Kind::Overdue,
             "it is not done yet; it may still be done. Look again before you try again",

@@ -17,6 +17,7 @@ use sortie_runtime::{Fork, Particulars};
 use crate::app::{App, Shared};
 use crate::body::{InPath, JsonBody, MaybeJson};
 use crate::guard::Caller;
+use crate::once::Reserved;
 use crate::problem::Problem;
 use crate::routes::requests::noted;
 use crate::routes::tasks::{made, refused};
@@ -133,7 +134,7 @@ pub(crate) async fn delete(
     caller: Caller,
     InPath(id): InPath<String>,
 ) -> Result<Json<Deleted>, Problem> {
-    let task_id = app.task(&caller, &id).await?.run_id;
+    let task_id = app.driven(&caller, &id).await?;
     tracing::info!(%task_id, by = caller.person(), "deleting a task");
     let deleted = app.runtime.delete(task_id).await?;
     Ok(Json(Deleted { task_id, deleted }))
@@ -176,12 +177,13 @@ pub(crate) async fn cancel(
 pub(crate) async fn retry(
     State(Shared(app)): State<Shared>,
     caller: Caller,
+    Reserved(again): Reserved,
     InPath(id): InPath<String>,
 ) -> Result<impl IntoResponse, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
     // It becomes the first of a tree of its own, so what it was itself admitted with counts.
     app.could_make(&caller, &app.runtime.spec(run).await?)?;
-    let run = app.runtime.retry(run).await?;
+    let run = app.runtime.retry_as(run, again).await?;
     Ok(made(&Task::from(&app.runtime.get(run).await?)))
 }
 
@@ -191,6 +193,7 @@ pub(crate) async fn retry(
 pub(crate) async fn fork(
     State(Shared(app)): State<Shared>,
     caller: Caller,
+    Reserved(branch): Reserved,
     InPath(id): InPath<String>,
     JsonBody(body): JsonBody<ForkBody>,
 ) -> Result<impl IntoResponse, Problem> {
@@ -208,7 +211,7 @@ pub(crate) async fn fork(
         label: None,
         mode: app.mode(&caller, Some(mode))?,
     };
-    let run = app.runtime.fork(fork).await.map_err(refused)?;
+    let run = app.runtime.fork_as(fork, branch).await.map_err(refused)?;
     Ok(made(&Task::from(&app.runtime.get(run).await?)))
 }
 
@@ -353,7 +356,7 @@ pub(crate) async fn delivery(
     InPath(id): InPath<String>,
     JsonBody(body): JsonBody<DeliveryBody>,
 ) -> Result<Json<Task>, Problem> {
-    let run = app.task(&caller, &id).await?.run_id;
+    let run = app.driven(&caller, &id).await?;
     let choice = match body.action {
         DeliveryAction::Retry => Unblock::Retry,
         DeliveryAction::Dismiss => Unblock::Dismiss,

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header;
 use axum::{Json, response::IntoResponse};
@@ -203,13 +203,9 @@ fn percent(text: &str) -> String {
 pub(crate) async fn create(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-    reserved: Option<Extension<Reserved>>,
+    Reserved(run): Reserved,
     JsonBody(wish): JsonBody<NewTask>,
 ) -> Result<impl IntoResponse, Problem> {
-    let run = match reserved {
-        Some(Extension(Reserved(run))) => run,
-        None => app.runtime.new_run_id(),
-    };
     let new = new_run(&app, &caller, wish).await?;
     let run = app.runtime.create_as(run, new).await.map_err(refused)?;
     let task = Task::from(&app.runtime.get(run).await?);

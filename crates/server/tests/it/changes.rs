@@ -154,14 +154,12 @@ async fn a_blocked_delivery_is_tried_again_or_given_up() {
     let (retried, dismissed) = (blocked().await, blocked().await);
     std::fs::create_dir(&folder).unwrap();
     let act = |task: &str, action: &str| {
-        world
-            .request(
-                Method::POST,
-                &format!("{task}/delivery"),
-                &world.tokens.operator,
-            )
-            .json(&json!({"action": action}))
+        world.post(&format!("{task}/delivery"), &json!({"action": action}))
     };
+    let path = format!("{dismissed}/delivery");
+    let operator = world.request(Method::POST, &path, &world.tokens.operator);
+    let (status, problem) = answer(operator.json(&json!({"action": "dismiss"}))).await;
+    assert_eq!((status.as_u16(), slug(&problem)), (403, "forbidden"));
     world.json(act(&retried, "retry")).await;
     until("delivered", async || {
         let task = world.json(world.get(&retried)).await;

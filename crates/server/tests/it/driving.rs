@@ -55,6 +55,12 @@ async fn ways(world: &World, id: &str, session: &str) -> Vec<(String, StatusCode
             "/api/tasks".to_owned(),
             json!({"message": "and then", "continues": id}),
         ),
+        (
+            Method::POST,
+            of_task("/delivery"),
+            json!({"action": "dismiss"}),
+        ),
+        (Method::DELETE, of_task(""), json!({})),
     ];
     let mut found = Vec::new();
     for (method, path, body) in tries {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::header;
 use serde_json::json;
 use sortie_server::ServerLimits;
 use sortie_test_support::stage::until;
@@ -167,6 +168,74 @@ async fn an_answer_that_takes_too_long_is_one_thing_in_status_and_words() {
     // What was begun is not given up with the answer.
     until("the task", async || {
         world.stage.records().await.pop().map(|_| ())
+    })
+    .await;
+}
+
+/// The beginning of a request whose body has still to come.
+async fn announce(world: &World, token: &str, path: &str, length: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(world.address).await.unwrap();
+    let head = format!(
+        "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{{",
+        world.address
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn whoever_announces_much_and_sends_little_hinders_nobody() {
+    let world = World::begin(SAYS_DONE).await;
+    world.stage.model().hold("held");
+    let id = world.task(&json!({"message": "x", "label": "held"})).await;
+    let mut slow = Vec::new();
+    for _ in 0..24 {
+        let most = 4 * 1024 * 1024;
+        slow.push(announce(&world, &world.tokens.acme_operator, "/api/tasks", most).await);
+    }
+    // Another request of the same key, so that those before it have begun.
+    let own = world.request(reqwest::Method::GET, "/api/me", &world.tokens.acme_operator);
+    assert_eq!(answer(own).await.0, 200);
+    let cancel = world.post(&format!("/api/tasks/{id}/cancel"), &json!({}));
+    let (status, body) = answer(cancel).await;
+    assert_eq!(status, 200, "{body}");
+    drop(slow);
+}
+
+#[tokio::test]
+async fn whoever_sends_too_much_at_once_is_told_to_come_again_and_hinders_nobody() {
+    const LARGE: usize = 4 * 1024 * 1024;
+    let world = World::begin(SAYS_DONE).await;
+    let mut large = Vec::new();
+    for _ in 0..4 {
+        // All but the end.
+        let mut stream = announce(&world, &world.tokens.acme_operator, "/api/tasks", LARGE).await;
+        stream.write_all(&vec![b' '; LARGE - 2]).await.unwrap();
+        large.push(stream);
+    }
+    let small = |token: &str| {
+        let path = "/api/tasks/00000000-0000-7000-8000-000000000000/steer";
+        world
+            .request(reqwest::Method::POST, path, token)
+            .json(&json!({"text": "x"}))
+    };
+    let refused = until("the share is taken", async || {
+        let response = small(&world.tokens.acme_operator).send().await.unwrap();
+        (response.status() == 503).then_some(response)
+    })
+    .await;
+    assert_eq!(refused.headers()[header::RETRY_AFTER], "1");
+    let problem = refused.json().await.unwrap();
+    assert_eq!(slug(&problem), "unavailable");
+    let other_of_tenant = small(&world.tokens.acme);
+    assert_eq!(answer(other_of_tenant).await.0, 503, "it is the tenant's");
+    let (status, body) = answer(small(&world.tokens.operator)).await;
+    assert_eq!(status, 404, "another's share: {body}");
+    drop(large);
+    until("room again", async || {
+        let (status, _) = answer(small(&world.tokens.acme_operator)).await;
+        (status == 404).then_some(())
     })
     .await;
 }

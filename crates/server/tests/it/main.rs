@@ -7,6 +7,7 @@
 mod changes;
 mod driving;
 mod entering;
+mod leaving;
 mod limits;
 mod live;
 mod matrix;

@@ -62,7 +62,7 @@ const ROUTES: &[(&str, &str, Role, Tenant)] = &[
     ("get", "/api/agents/{name}", Viewer, Own),
     ("get", "/api/skills", Viewer, Own),
     ("get", "/api/models", Viewer, Own),
-    ("post", "/api/policy/explain", Operator, Own),
+    ("post", "/api/policy/explain", Viewer, Own),
     ("get", "/api/approvals", Viewer, Own),
     ("post", "/api/approvals/{id}", Operator, Missing),
     ("get", "/api/questions", Viewer, Own),

@@ -166,3 +166,37 @@ async fn a_client_that_leaves_does_not_stop_what_it_began() {
         assert_eq!(items.matches("\"kind\":\"user\"").count(), 1, "said once");
     }
 }
+
+#[tokio::test]
+async fn what_is_tried_again_or_branched_off_is_found_where_it_was_said_to_be() {
+    let world = World::begin(SAYS_DONE).await;
+    let id = world.task(&json!({"message": "first"})).await;
+    world.until_status(&id, "completed").await;
+    for (what, body) in [("retry", json!({})), ("fork", json!({"at": 1}))] {
+        let path = format!("/api/tasks/{id}/{what}");
+        let send = || {
+            world
+                .post(&path, &body)
+                .header("Idempotency-Key", what)
+                .send()
+        };
+        let first = send().await.unwrap();
+        assert_eq!(first.status(), 201, "{what}");
+        let place = first.headers()[header::LOCATION].clone();
+        let again = send().await.unwrap();
+        assert_eq!(again.headers()["idempotent-replayed"], "true");
+        assert_eq!(again.headers()[header::LOCATION], place, "{what}");
+        let made = world.json(world.get(place.to_str().unwrap())).await;
+        assert_eq!(
+            made["task_id"],
+            again.json::<Value>().await.unwrap()["task_id"]
+        );
+        // A process that died in the middle: the next one makes it under the id that was set aside.
+        let key = format!("{what} half done");
+        let run = half_done(&world, &path, &key, &body.to_string()).await;
+        let request = world.post(&path, &body).header("Idempotency-Key", key);
+        let made = world.json(request).await;
+        assert_eq!(made["task_id"], run.to_string(), "{what}");
+    }
+    assert_eq!(total(&world).await, 5);
+}
