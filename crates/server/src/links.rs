@@ -70,18 +70,29 @@ impl Links {
 
     /// Uses a code up.
     pub(crate) fn take(&self, code: &str, now: Timestamp) -> Option<Pass> {
-        let hash = hash_of(code);
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|link| now < link.expires_at);
-        // Every one is compared, wherever the right one is.
-        let mut found = None;
-        for (index, link) in open.iter().enumerate() {
-            if same(&link.hash, &hash) {
-                found = Some(index);
-            }
-        }
-        open.remove(found?).map(|link| link.pass)
+        let index = find(&open, code, now)?;
+        open.remove(index).map(|link| link.pass)
     }
+
+    /// Whom a code would let in; it stays as good as it was.
+    pub(crate) fn look(&self, code: &str, now: Timestamp) -> Option<Pass> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = find(&open, code, now)?;
+        open.get(index).map(|link| link.pass.clone())
+    }
+}
+
+fn find(open: &VecDeque<Open>, code: &str, now: Timestamp) -> Option<usize> {
+    let hash = hash_of(code);
+    // Every one is compared, wherever the right one is.
+    let mut found = None;
+    for (index, link) in open.iter().enumerate() {
+        if same(&link.hash, &hash) && now < link.expires_at {
+            found = Some(index);
+        }
+    }
+    found
 }
 
 #[cfg(test)]
@@ -103,6 +114,8 @@ mod tests {
         let (code, _) = links.make(pass("abcdefgh"), now).unwrap();
         let (late, _) = links.make(pass("abcdefgh"), now).unwrap();
         assert_eq!(links.take("wrong", now), None);
+        assert_eq!(links.look(&code, now), Some(pass("abcdefgh")));
+        assert_eq!(links.look(&late, now.plus_ms(LIFE_MS)), None);
         assert_eq!(links.take(&code, now), Some(pass("abcdefgh")));
         assert_eq!(links.take(&code, now), None);
         assert_eq!(links.take(&late, now.plus_ms(LIFE_MS)), None);

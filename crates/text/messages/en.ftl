@@ -255,5 +255,6 @@ call-too-many = Not run: an answer may have at most { $max } calls, and this one
 login-form = Paste a token to come in. The command `sortie open` prints a link that needs none.
 login-needed = Nobody is logged in here. Run `sortie open` on the machine of the server and follow its link, or paste a token.
 login-refused = That did not work: the link was used before or is too old, or the token does not hold. Run `sortie open` for a new link.
+login-confirm = A link wants to let this browser in. Go on only if you made that link yourself: whoever sent it to you could see what you do here.
 login-token = Token
 login-button = Come in

@@ -250,7 +250,7 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
         };
         return found.ok_or_else(|| failed(app, address, &claimed));
     }
-    let Some(text) = cookie(request.headers(), &app.cookie) else {
+    let Some(text) = cookie(app, request.headers()) else {
         return Err(Problem::new(
             Kind::Unauthorized,
             "send a token: `Authorization: Bearer sortie_…`. `sortie keys create` makes one",
@@ -290,14 +290,15 @@ pub(crate) fn peer(request: &Request) -> IpAddr {
         .map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.address)
 }
 
-fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// What a browser shows.
+pub(crate) fn cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
         .iter()
         .filter_map(|value| value.to_str().ok())
         .flat_map(|text| text.split(';'))
         .filter_map(|pair| pair.trim().split_once('='))
-        .find(|(shown, _)| *shown == name)
+        .find(|(shown, _)| *shown == app.cookie)
         .map(|(_, value)| value)
 }
 

@@ -14,7 +14,7 @@ use sortie_text::t;
 
 use crate::app::{App, Shared};
 use crate::body::{self, Asked};
-use crate::guard::{Claimed, failed, peer};
+use crate::guard::{Claimed, cookie, failed, peer};
 use crate::keys::Credential;
 use crate::links::Pass;
 use crate::problem::{Kind, Problem};
@@ -42,10 +42,45 @@ pub(crate) async fn form(State(Shared(app)): State<Shared>, request: Request) ->
     }
     let address = peer(&request);
     let headers = request.headers().clone();
-    match by_code(&app, address, &headers, &code).await {
+    match follow(&app, address, &headers, &code).await {
         Ok(response) => response,
         Err(problem) => refused(&app, problem),
     }
+}
+
+/// Lets somebody in who really follows a link. A page of somebody else can make a browser follow one
+/// too, and would leave it in the name of another; then, whoever sits in front of it is asked first.
+async fn follow(
+    app: &Arc<App>,
+    address: IpAddr,
+    headers: &HeaderMap,
+    code: &str,
+) -> Result<Response, Problem> {
+    if comes_from_elsewhere(headers) || is_somebody_else(app, headers, code)? {
+        return Ok(page(StatusCode::OK, app.config.lang, Words::Confirm(code)));
+    }
+    by_code(app, address, headers, code).await
+}
+
+/// Whether a page of somebody else sent the browser here. One that was typed, or opened by another
+/// program, comes from nowhere.
+fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
+    headers
+        .get(HeaderName::from_static("sec-fetch-site"))
+        .is_some_and(|site| site != "none" && site != "same-origin")
+}
+
+/// Whether the browser is in already, by another key than that of the link.
+fn is_somebody_else(app: &App, headers: &HeaderMap, code: &str) -> Result<bool, Problem> {
+    let now = app.runtime.now();
+    let Some(shown) = cookie(app, headers).and_then(Credential::of_cookie) else {
+        return Ok(false);
+    };
+    let found = app.keys.by_cookie(&shown, now)?;
+    let pass = app.links.look(code, now);
+    Ok(found
+        .zip(pass)
+        .is_some_and(|(found, pass)| found.key != pass.key))
 }
 
 /// What a client asks before it shows its token to whoever listens here.
@@ -70,9 +105,9 @@ pub(crate) async fn proof(
     ))
 }
 
-/// A pasted token.
+/// A pasted token, or a link that somebody was asked about. The guard has checked that the form is ours.
 pub(crate) async fn submit(State(Shared(app)): State<Shared>, request: Request) -> Response {
-    match by_token(&app, request).await {
+    match by_form(&app, request).await {
         Ok(response) => response,
         Err(problem) => refused(&app, problem),
     }
@@ -97,10 +132,11 @@ async fn by_code(
     come_in(app, headers, pass).await
 }
 
-async fn by_token(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
+async fn by_form(app: &Arc<App>, request: Request) -> Result<Response, Problem> {
     #[derive(Deserialize)]
     struct Form {
-        token: String,
+        token: Option<String>,
+        code: Option<String>,
     }
     let address = peer(&request);
     let headers = request.headers().clone();
@@ -108,11 +144,24 @@ async fn by_token(app: &Arc<App>, request: Request) -> Result<Response, Problem>
     let form = std::str::from_utf8(&bytes)
         .ok()
         .and_then(|text| format!("/?{text}").parse::<Uri>().ok())
-        .and_then(|uri| Query::<Form>::try_from_uri(&uri).ok());
-    let Some(Query(form)) = form else {
-        return Err(Problem::bad("the form has one field: token"));
-    };
-    let shown = Credential::of_token(form.token.trim());
+        .and_then(|uri| Query::<Form>::try_from_uri(&uri).ok())
+        .map(|Query(form)| (form.token, form.code));
+    match form {
+        Some((Some(token), None)) => by_token(app, address, &headers, &token).await,
+        Some((None, Some(code))) => by_code(app, address, &headers, &code).await,
+        Some((Some(_), Some(_)) | (None, None)) | None => {
+            Err(Problem::bad("the form has one field: token or code"))
+        }
+    }
+}
+
+async fn by_token(
+    app: &Arc<App>,
+    address: IpAddr,
+    headers: &HeaderMap,
+    token: &str,
+) -> Result<Response, Problem> {
+    let shown = Credential::of_token(token.trim());
     let claimed = shown
         .as_ref()
         .map_or(Claimed::Malformed, |shown| Claimed::key(shown.id));
@@ -123,7 +172,7 @@ async fn by_token(app: &Arc<App>, request: Request) -> Result<Response, Problem>
     let found = found.ok_or_else(|| failed(app, address, &claimed))?;
     // Each time writes a file.
     app.rates.take(&found.key)?;
-    come_in(app, &headers, found.pass(found.role)).await
+    come_in(app, headers, found.pass(found.role)).await
 }
 
 /// Gives a browser its cookie.
@@ -172,12 +221,14 @@ fn is_prefetch(headers: &HeaderMap) -> bool {
     })
 }
 
-/// What a page says above the form.
+/// What a page says above its form.
 #[derive(Clone, Copy, Debug)]
-enum Words {
+enum Words<'a> {
     Form,
     Needed,
     Refused,
+    /// Somebody has a link with this code, and may not know.
+    Confirm(&'a str),
 }
 
 /// For somebody who came without a cookie.
@@ -186,7 +237,7 @@ pub(crate) fn needs_login(lang: Lang) -> Response {
 }
 
 /// A page in both languages, that of the server first.
-fn page(status: StatusCode, lang: Lang, words: Words) -> Response {
+fn page(status: StatusCode, lang: Lang, words: Words<'_>) -> Response {
     let other = match lang {
         Lang::En => Lang::Zh,
         Lang::Zh => Lang::En,
@@ -196,17 +247,26 @@ fn page(status: StatusCode, lang: Lang, words: Words) -> Response {
             Words::Form => t!(lang, "login-form"),
             Words::Needed => t!(lang, "login-needed"),
             Words::Refused => t!(lang, "login-refused"),
+            Words::Confirm(_) => t!(lang, "login-confirm"),
         };
         format!("<p lang=\"{lang}\">{}</p>", escaped(&words))
     };
-    let label = escaped(&t!(lang, "login-token"));
+    let field = match words {
+        Words::Confirm(code) => format!(
+            "<input type=\"hidden\" name=\"code\" value=\"{}\">",
+            escaped(code)
+        ),
+        Words::Form | Words::Needed | Words::Refused => format!(
+            "<label>{} <input type=\"password\" name=\"token\" autocomplete=\"off\" required></label>",
+            escaped(&t!(lang, "login-token"))
+        ),
+    };
     let button = escaped(&t!(lang, "login-button"));
     let html = format!(
         "<!doctype html>\n<html lang=\"{lang}\">\n<head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width\"><title>Sortie</title></head>\n\
          <body>\n<h1>Sortie</h1>\n{}\n{}\n\
-         <form method=\"post\" action=\"/login\"><label>{label} <input type=\"password\" \
-         name=\"token\" autocomplete=\"off\" required></label> <button>{button}</button></form>\n\
+         <form method=\"post\" action=\"/login\">{field} <button>{button}</button></form>\n\
          </body>\n</html>\n",
         said(lang),
         said(other)

@@ -130,6 +130,90 @@ async fn a_login_link_works_once_for_whoever_really_follows_it() {
     );
 }
 
+/// A fresh link of a key.
+async fn link(world: &World, token: &str) -> String {
+    let made = world.request(Method::POST, "/api/login-links", token);
+    let made = world.json(made.json(&json!({}))).await;
+    made["url"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
+    let world = World::begin(SAYS_DONE).await;
+    let url = link(&world, &world.tokens.acme).await;
+    let own = cookie(&world, &world.tokens.admin).await;
+    let led = |site: &'static str| world.http.get(&url).header("Sec-Fetch-Site", site);
+    for request in [
+        led("cross-site"),
+        led("same-site"),
+        // Typed, but somebody else is in.
+        led("none").header(header::COOKIE, &own),
+    ] {
+        let asked = request.send().await.unwrap();
+        assert_eq!(asked.status(), 200);
+        assert!(asked.headers().get(header::SET_COOKIE).is_none());
+        let policy = asked.headers()[header::CONTENT_SECURITY_POLICY]
+            .to_str()
+            .unwrap();
+        assert!(policy.contains("form-action 'self'"), "{policy}");
+        let html = asked.text().await.unwrap();
+        assert!(
+            html.contains("made that link yourself") && html.contains("链接"),
+            "{html}"
+        );
+        assert!(
+            html.contains("name=\"code\"") && !html.contains("name=\"token\""),
+            "{html}"
+        );
+    }
+    let code = url.split_once("code=").unwrap().1;
+    let confirm = |origin: &str| {
+        world
+            .http
+            .post(world.url("/login"))
+            .header(header::ORIGIN, origin)
+            .form(&[("code", code)])
+    };
+    let foreign = confirm("http://evil.example").send().await.unwrap();
+    assert_eq!(foreign.status(), 403);
+    let ours = confirm(&format!("http://{}", world.address))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(
+        ours.status(),
+        StatusCode::SEE_OTHER,
+        "nobody used the link up"
+    );
+    assert!(ours.headers().contains_key(header::SET_COOKIE));
+    let again = confirm(&format!("http://{}", world.address))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(again.status(), 401, "it works once");
+}
+
+#[tokio::test]
+async fn a_link_that_was_typed_lets_in_at_once_also_again_by_the_same_key() {
+    let world = World::begin(SAYS_DONE).await;
+    let own = cookie(&world, &world.tokens.admin).await;
+    for site in ["none", "same-origin"] {
+        let url = link(&world, &world.tokens.admin).await;
+        let typed = world
+            .http
+            .get(&url)
+            .header("Sec-Fetch-Site", site)
+            .header(header::COOKIE, &own);
+        assert_eq!(typed.send().await.unwrap().status(), StatusCode::SEE_OTHER);
+    }
+    let odd = world
+        .http
+        .get(world.url("/login?code=%22%3E%3Cscript%3E"))
+        .header("Sec-Fetch-Site", "cross-site");
+    let html = odd.send().await.unwrap().text().await.unwrap();
+    assert!(!html.contains("<script>"), "{html}");
+}
+
 #[tokio::test]
 async fn a_browser_stays_in_across_a_restart_until_it_leaves() {
     let world = World::begin(SAYS_DONE).await;
