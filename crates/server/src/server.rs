@@ -45,7 +45,7 @@ pub enum ServeError {
 /// A server that listens.
 #[derive(Debug)]
 pub struct Server {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
     listener: TcpListener,
     address: SocketAddr,
 }

@@ -30,6 +30,7 @@ use crate::keys::{Credential, Found};
 use crate::links::Pass;
 use crate::problem::{Kind, Problem};
 use crate::routes::login;
+use crate::routes::sse::HEARTBEAT;
 use crate::strangers::Stranger;
 
 /// The form, and the way in: it answers without credentials.
@@ -79,8 +80,19 @@ impl Caller {
     }
 
     /// Whether it would still be let in.
-    pub(crate) fn still_holds(&self, app: &App) -> bool {
+    fn still_holds(&self, app: &App) -> bool {
         app.keys.still_holds(&self.0, app.runtime.now())
+    }
+
+    /// Returns when it would no longer be let in: looked at every so often, however slowly it takes
+    /// what is sent to it.
+    pub(crate) async fn thrown_out(&self, app: &App) {
+        loop {
+            tokio::time::sleep(HEARTBEAT).await;
+            if !self.still_holds(app) {
+                return;
+            }
+        }
     }
 
     /// How records name whoever did something.
@@ -110,6 +122,12 @@ impl Caller {
             expires_at: self.0.expires_at.map(Timestamp::to_rfc3339),
             lang: app.config.lang,
         }
+    }
+}
+
+impl From<Found> for Caller {
+    fn from(found: Found) -> Self {
+        Self(Arc::new(found))
     }
 }
 
@@ -215,7 +233,7 @@ fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
     if let Some(peer) = request.extensions().get::<Peer>() {
         peer.stranger.is_known();
     }
-    Ok(Some(Caller(Arc::new(found))))
+    Ok(Some(Caller::from(found)))
 }
 
 /// Whether a browser could be tricked into sending this with somebody's cookie.

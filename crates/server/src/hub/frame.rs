@@ -15,12 +15,7 @@ pub(crate) struct Frame {
     pub(crate) name: &'static str,
     /// The JSON.
     pub(crate) bytes: Utf8Bytes,
-    about: Option<About>,
-}
-
-/// What clients filter by; nothing for a gap, which everybody hears.
-#[derive(Debug)]
-struct About {
+    /// Whom it is about, and where that belongs: what clients filter by.
     tasks: Tasks,
     place: Place,
 }
@@ -71,14 +66,12 @@ impl Frame {
             seq,
             name: event.kind.name(),
             bytes: json(&event),
-            about: Some(About {
-                tasks: Tasks::One(notification.task_id),
-                place: Place {
-                    session: notification.session_id.clone(),
-                    root: notification.root_id,
-                    tenant: notification.tenant.clone(),
-                },
-            }),
+            tasks: Tasks::One(notification.task_id),
+            place: Place {
+                session: notification.session_id.clone(),
+                root: notification.root_id,
+                tenant: notification.tenant.clone(),
+            },
         })
     }
 
@@ -89,25 +82,9 @@ impl Frame {
             seq,
             name: "tasks",
             bytes: json(&Control::Tasks { seq, tasks }),
-            about: Some(About {
-                tasks: Tasks::Some(runs),
-                place,
-            }),
+            tasks: Tasks::Some(runs),
+            place,
         }
-    }
-
-    /// Says that something is missing before this number.
-    pub(super) fn gap(seq: u64) -> Self {
-        Self {
-            seq,
-            name: "gap",
-            bytes: Utf8Bytes::from_static(""),
-            about: None,
-        }
-    }
-
-    pub(super) const fn is_gap(&self) -> bool {
-        self.about.is_none()
     }
 
     /// A piece of what a model says.
@@ -122,30 +99,23 @@ impl Frame {
             seq: 0,
             name: "text",
             bytes: json(&control),
-            about: Some(About {
-                tasks: Tasks::One(run),
-                place,
-            }),
+            tasks: Tasks::One(run),
+            place,
         }
     }
 
     /// Whether somebody may hear it at all.
     pub(super) fn is_for(&self, caller: &Caller) -> bool {
-        self.about
-            .as_ref()
-            .is_some_and(|about| caller.sees(about.place.tenant.as_ref()))
+        caller.sees(self.place.tenant.as_ref())
     }
 
     /// Whether it is about what somebody wants to hear of.
     pub(crate) fn is_about(&self, wanted: &Wanted) -> bool {
-        let Some(about) = &self.about else {
-            return false;
-        };
         match wanted {
             Wanted::All => true,
-            Wanted::Session(session) => about.place.session == *session,
-            Wanted::Tree(root) => about.place.root == *root,
-            Wanted::Task(run) => match &about.tasks {
+            Wanted::Session(session) => self.place.session == *session,
+            Wanted::Tree(root) => self.place.root == *root,
+            Wanted::Task(run) => match &self.tasks {
                 Tasks::One(task) => task == run,
                 Tasks::Some(tasks) => tasks.contains(run),
             },

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use sortie_core::RunId;
 use sortie_protocol::{Control, Resume, Scope, Subscribe};
 use sortie_runtime::RuntimeError;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::frame::json;
+use super::ring::After;
 use super::snapshot::Key;
 use super::{Frame, Wanted};
 use crate::access;
@@ -29,13 +29,16 @@ const MAX_ID_CHARS: usize = 64;
 pub(crate) struct Listener {
     app: Arc<App>,
     caller: Caller,
-    events: broadcast::Receiver<Arc<Frame>>,
+    /// Says that there is another event.
+    news: watch::Receiver<()>,
     texts: Option<broadcast::Receiver<Arc<Frame>>>,
-    /// The number up to which `events` was taken.
+    /// The number up to which events were taken.
     position: u64,
     wishes: Vec<Subscription>,
     /// What goes out before anything new is heard.
     queue: VecDeque<Out>,
+    /// What goes out next: a wish that began at an earlier number.
+    catching_up: Option<CatchingUp>,
     /// Wishes that need a snapshot, with how much they missed.
     behind: VecDeque<(String, Option<u64>)>,
 }
@@ -48,6 +51,20 @@ struct Subscription {
     /// Everything up to here is known to the client.
     from: u64,
 }
+
+/// A wish that is told what passed by before it was there.
+#[derive(Debug)]
+struct CatchingUp {
+    id: String,
+    /// The next that it is told. There always is one: whoever has said all is heard again.
+    next: Arc<Frame>,
+    /// The last that passed by.
+    until: u64,
+}
+
+/// Something that was to be taken is no longer kept.
+#[derive(Debug)]
+struct Gone;
 
 /// A wish, understood.
 #[derive(Debug)]
@@ -104,15 +121,16 @@ impl Out {
 
 impl Listener {
     pub(crate) fn new(app: &Arc<App>, caller: Caller) -> Self {
-        let (events, position) = app.hub.listen();
+        let news = app.hub.0.news.subscribe();
         Self {
             app: Arc::clone(app),
             caller,
-            events,
+            news,
             texts: None,
-            position,
+            position: app.hub.seq(),
             wishes: Vec::new(),
             queue: VecDeque::new(),
+            catching_up: None,
             behind: VecDeque::new(),
         }
     }
@@ -155,35 +173,26 @@ impl Listener {
     pub(crate) fn subscribe(&mut self, wish: Wish) -> bool {
         self.unsubscribe(&wish.id);
         let hub = self.app.hub.clone();
-        let resumed = wish.resume.and_then(|resume| {
-            let ring = hub.ring();
-            let is_ours = resume.epoch == hub.epoch() && resume.seq <= ring.seq();
-            let frames = is_ours.then(|| ring.between(resume.seq, self.position));
-            frames.flatten().map(|frames| (resume.seq, frames))
-        });
+        let resumed = wish
+            .resume
+            .filter(|resume| resume.epoch == hub.epoch() && hub.ring().goes_on_from(resume.seq));
         let is_resumed = resumed.is_some();
         let said = Control::Subscribed {
             id: wish.id.clone(),
             resumed: is_resumed,
         };
         self.queue.push_back(Out::Control(json(&said)));
-        let from = match resumed {
-            Some((from, frames)) => {
-                self.catch_up(&wish.wanted, frames);
-                from
-            }
-            None => {
-                self.behind.push_back((wish.id.clone(), None));
-                // Nothing until the snapshot says from where.
-                u64::MAX
-            }
-        };
         self.wishes.push(Subscription {
-            id: wish.id,
+            id: wish.id.clone(),
             wanted: wish.wanted,
             text: wish.text,
-            from,
+            // Nothing until it is known from where.
+            from: u64::MAX,
         });
+        match resumed {
+            Some(resume) => self.go_on(&wish.id, resume.seq),
+            None => self.behind.push_back((wish.id, None)),
+        }
         self.update_text();
         hub.0.somebody_came.notify_one();
         is_resumed
@@ -194,6 +203,7 @@ impl Listener {
         // What waits in the queue may be for other wishes too, so it goes out.
         self.wishes.retain(|wish| wish.id != id);
         self.behind.retain(|(behind, _)| behind != id);
+        self.catching_up.take_if(|catching_up| catching_up.id == id);
         self.update_text();
     }
 
@@ -209,7 +219,7 @@ impl Listener {
 
     /// Whether nothing waits for this client that it asked for before.
     pub(crate) fn has_said_all(&self) -> bool {
-        self.queue.is_empty()
+        self.queue.is_empty() && self.catching_up.is_none()
     }
 
     /// The next thing for this client. May be dropped at any moment: nothing is lost by it.
@@ -218,11 +228,22 @@ impl Listener {
             if let Some(out) = self.queue.pop_front() {
                 return Ok(out);
             }
+            if let Some(frame) = self.caught_up() {
+                return Ok(Out::Frame(frame));
+            }
             if let Some((id, missed)) = self.behind.front().cloned() {
                 self.snapshot(&id, missed).await?;
-                self.behind.pop_front();
                 continue;
             }
+            match self.take() {
+                Ok(Some(frame)) => return Ok(Out::Frame(frame)),
+                Ok(None) => {}
+                Err(Gone) => {
+                    self.fell_behind();
+                    continue;
+                }
+            }
+            // Only now text: however much there is of it, events do not wait behind it.
             let text = async {
                 match &mut self.texts {
                     Some(texts) => texts.recv().await,
@@ -231,46 +252,45 @@ impl Listener {
             };
             tokio::select! {
                 biased;
+                changed = self.news.changed() => {
+                    // The hub lives as long as the app, which this client holds.
+                    changed.ok();
+                }
                 text = text => {
                     // A piece that was missed is in the record later.
                     if let Ok(frame) = text && self.wants_text(&frame) {
                         return Ok(Out::Frame(frame));
                     }
                 }
-                event = self.events.recv() => {
-                    if let Some(out) = self.heard(event) {
-                        return Ok(out);
-                    }
-                }
             }
         }
     }
 
-    fn heard(&mut self, event: Result<Arc<Frame>, RecvError>) -> Option<Out> {
-        match event {
-            Ok(frame) if frame.is_gap() => {
-                self.fell_behind();
-                None
+    /// The next event that this client wants, if it has happened already.
+    fn take(&mut self) -> Result<Option<Arc<Frame>>, Gone> {
+        let hub = self.app.hub.clone();
+        let ring = hub.ring();
+        loop {
+            match ring.after(self.position) {
+                After::Frame(frame) => {
+                    self.position = frame.seq;
+                    if self.wants(frame) {
+                        return Ok(Some(Arc::clone(frame)));
+                    }
+                }
+                After::Nothing => return Ok(None),
+                After::Gone => return Err(Gone),
             }
-            Ok(frame) => {
-                self.position = frame.seq;
-                self.wants(&frame).then(|| Out::Frame(frame))
-            }
-            Err(RecvError::Lagged(_)) => {
-                self.fell_behind();
-                None
-            }
-            // The hub lives as long as the server.
-            Err(RecvError::Closed) => None,
         }
     }
 
     /// Starts again from here, with snapshots.
     fn fell_behind(&mut self) {
         let before = self.position;
-        (self.events, self.position) = self.app.hub.listen();
+        self.position = self.app.hub.seq();
         let missed = self.position.saturating_sub(before);
         self.app.metrics.missed.fetch_add(missed, Ordering::Relaxed);
+        self.catching_up = None;
         self.behind = self
             .wishes
             .iter()
@@ -281,9 +301,10 @@ impl Listener {
         }
     }
 
-    /// Puts a snapshot for a wish into the queue, and what happened since it was made.
+    /// Puts a snapshot for the first wish that needs one into the queue, and goes on from there.
     async fn snapshot(&mut self, id: &str, missed: Option<u64>) -> Result<(), RuntimeError> {
         let Some(index) = self.wishes.iter().position(|wish| wish.id == id) else {
+            self.behind.pop_front();
             return Ok(());
         };
         let app = Arc::clone(&self.app);
@@ -292,40 +313,82 @@ impl Listener {
             wanted: self.wishes[index].wanted.clone(),
         };
         let mut fresh = false;
-        let (snapshot, frames) = loop {
+        let snapshot = loop {
             let snapshot = app
                 .hub
                 .0
                 .snapshots
                 .get(&app.hub, &app.runtime, &key, fresh)
                 .await?;
-            let frames = app.hub.ring().between(snapshot.seq, self.position);
-            match frames {
-                Some(frames) => break (snapshot, frames),
-                // So much has happened since that it is of no use; one that begins now is.
-                None => fresh = true,
+            if app.hub.ring().goes_on_from(snapshot.seq) {
+                break snapshot;
             }
+            // So much has happened since that it is of no use; one that begins now is.
+            fresh = true;
         };
+        self.behind.pop_front();
         self.queue.push_back(Out::Snapshot {
             seq: snapshot.seq,
             bytes: snapshot.message(id, missed),
         });
-        self.catch_up(&key.wanted, frames);
-        if let Some(wish) = self.wishes.get_mut(index) {
-            wish.from = snapshot.seq;
-        }
+        self.go_on(id, snapshot.seq);
         Ok(())
     }
 
-    /// Puts what passed by before a wish was there into the queue.
-    fn catch_up(&mut self, wanted: &Wanted, frames: Vec<Arc<Frame>>) {
-        for frame in frames {
-            let is_new =
-                frame.is_for(&self.caller) && frame.is_about(wanted) && !self.wants(&frame);
-            if is_new {
-                self.queue.push_back(Out::Frame(frame));
+    /// Tells a wish everything after a number: first what has passed by already.
+    fn go_on(&mut self, id: &str, from: u64) {
+        self.set_from(id, from);
+        self.look_ahead(id, from, self.position);
+    }
+
+    fn set_from(&mut self, id: &str, from: u64) {
+        if let Some(wish) = self.wishes.iter_mut().find(|wish| wish.id == id) {
+            wish.from = from;
+        }
+    }
+
+    /// The next of what passed by before a wish was there.
+    fn caught_up(&mut self) -> Option<Arc<Frame>> {
+        let CatchingUp { id, next, until } = self.catching_up.take()?;
+        self.look_ahead(&id, next.seq, until);
+        Some(next)
+    }
+
+    /// Sets what a wish is told next of what passed by.
+    fn look_ahead(&mut self, id: &str, after: u64, until: u64) {
+        match self.passed_by(id, after, until) {
+            Ok(next) => {
+                let id = id.to_owned();
+                self.catching_up = next.map(|next| CatchingUp { id, next, until });
+            }
+            Err(Gone) => self.fell_behind(),
+        }
+    }
+
+    /// The first event after a number that a wish is about and that no other wish brought before.
+    fn passed_by(&self, id: &str, mut after: u64, until: u64) -> Result<Option<Arc<Frame>>, Gone> {
+        let ring = self.app.hub.ring();
+        while after < until {
+            match ring.after(after) {
+                After::Frame(frame) => {
+                    after = frame.seq;
+                    let mut wanting = self
+                        .wishes
+                        .iter()
+                        .filter(|wish| wish.from < frame.seq && frame.is_about(&wish.wanted));
+                    let is_new = match (wanting.next(), wanting.next()) {
+                        (Some(only), None) => only.id == id,
+                        (_, _) => false,
+                    };
+                    if is_new && frame.is_for(&self.caller) {
+                        return Ok(Some(Arc::clone(frame)));
+                    }
+                }
+                After::Nothing => break,
+                After::Gone => return Err(Gone),
             }
         }
+        Ok(None)
     }
 
     fn wants(&self, frame: &Frame) -> bool {

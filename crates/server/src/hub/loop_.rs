@@ -17,6 +17,8 @@ use super::frame::{Frame, Place};
 /// Changed records are read this long after the first of them changed: news may be a little ahead of
 /// the store, and many changes of one record become one.
 const TRAIL: Duration = Duration::from_millis(250);
+/// After a failed read, before the next one.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Records that are read at once.
 const BATCH: usize = 500;
 /// Changed records that are remembered while nobody listens. Beyond that they are forgotten, and
@@ -156,7 +158,7 @@ impl Loop {
     }
 
     fn somebody_listens(&self) -> bool {
-        self.hub.0.events.receiver_count() > 0
+        self.hub.0.news.receiver_count() > 0
     }
 
     /// The runtime was faster than this task: what was missed is in the records.
@@ -183,7 +185,8 @@ impl Loop {
         let records = match self.runtime.list(filter).await {
             Ok(records) => records,
             Err(error) => {
-                // They stay marked, and are read at the next change.
+                // They stay marked, and are read a little later.
+                self.due = Some(Instant::now() + PAUSE);
                 tracing::error!(error = %crate::problem::chain(&error), "records could not be read");
                 return;
             }

@@ -1,20 +1,23 @@
 //! What happens, told while it happens.
 //!
 //! One task hears the runtime, numbers what it hears without gaps, and turns each event into bytes
-//! once. Clients only filter and send. Nobody waits for a client: one that is too slow misses events,
-//! and gets a snapshot of what lives instead. The last events are kept, so that a client which was
-//! gone for a moment goes on where it was.
+//! once. The last events are kept in one place, from which every client takes the next one when it can:
+//! a client that is slow, or was gone for a moment, goes on where it was, and however slow clients are,
+//! nothing is kept for one of them. Nobody waits for a client: one that is too slow misses events, and
+//! gets a snapshot of what lives instead.
 
 mod frame;
 mod listener;
 mod loop_;
 mod ring;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sortie_runtime::Runtime;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{Notify, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -37,10 +40,10 @@ pub(crate) struct Hub(Arc<Shared>);
 struct Shared {
     /// Names this life of the server.
     epoch: String,
-    /// The numbers and the last events. Sending happens under its lock, so that a number is never
-    /// seen before its event.
+    /// The numbers and the last events.
     ring: Mutex<Ring>,
-    events: broadcast::Sender<Arc<Frame>>,
+    /// Says that there is another event.
+    news: watch::Sender<()>,
     texts: broadcast::Sender<Arc<Frame>>,
     /// Somebody wants text, and the runtime need not have been asked for any yet.
     text_wanted: Notify,
@@ -60,7 +63,7 @@ impl Hub {
         let hub = Self(Arc::new(Shared {
             epoch,
             ring: Mutex::new(Ring::new(KEPT)),
-            events: broadcast::Sender::new(KEPT),
+            news: watch::Sender::new(()),
             texts: broadcast::Sender::new(TEXTS_KEPT),
             text_wanted: Notify::new(),
             somebody_came: Notify::new(),
@@ -89,30 +92,24 @@ impl Hub {
         self.ring().seq()
     }
 
-    /// Gives an event its number, keeps it and sends it.
+    /// Gives an event its number, keeps it and says that it is there.
     fn publish(&self, make: impl FnOnce(u64) -> Option<Frame>) {
         let mut ring = self.ring();
-        if let Some(frame) = make(ring.seq() + 1) {
-            let frame = Arc::new(frame);
-            ring.push(Arc::clone(&frame));
-            // An error means that nobody listens.
-            self.0.events.send(frame).ok();
-        }
-    }
-
-    /// A place to listen from, and the number up to which nothing will come.
-    fn listen(&self) -> (broadcast::Receiver<Arc<Frame>>, u64) {
-        let ring = self.ring();
-        (self.0.events.subscribe(), ring.seq())
+        let Some(frame) = make(ring.seq() + 1) else {
+            return;
+        };
+        ring.push(Arc::new(frame));
+        drop(ring);
+        self.0.news.send_replace(());
     }
 
     /// Breaks the row of numbers: what is kept is forgotten, and everybody takes a snapshot.
     fn start_over(&self) {
         let mut ring = self.ring();
-        let gap = Arc::new(Frame::gap(ring.seq() + 1));
-        ring.start_over(gap.seq);
-        // An error means that nobody listens.
-        self.0.events.send(gap).ok();
+        let next = ring.seq() + 1;
+        ring.start_over(next);
+        drop(ring);
+        self.0.news.send_replace(());
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {

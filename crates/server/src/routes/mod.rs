@@ -14,7 +14,7 @@ pub(crate) mod login;
 pub(crate) mod page;
 mod requests;
 mod sessions;
-mod sse;
+pub(crate) mod sse;
 mod task;
 mod tasks;
 mod usage;

@@ -107,10 +107,6 @@ where
         let beating = async {
             loop {
                 tokio::time::sleep(HEARTBEAT).await;
-                // Whoever was let in may have been thrown out since.
-                if !caller.still_holds(&app_too) {
-                    return;
-                }
                 if lines.send(Line::heartbeat()).await.is_none() {
                     return;
                 }
@@ -120,6 +116,7 @@ where
             // Whether it was done or the client left, there is nothing more to say.
             _ = work => {}
             () = beating => {}
+            () = caller.thrown_out(&app_too) => {}
             () = lines.sender.closed() => {}
             () = app_too.stop.cancelled() => {}
         }

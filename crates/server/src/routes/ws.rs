@@ -125,14 +125,19 @@ async fn serve(app: &Arc<App>, caller: Caller, upgraded: Upgraded) {
     let stream = TokioIo::new(upgraded);
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
     let counted = Counted::new(app);
-    let ended = Client {
+    let client = Client {
         app,
         listener: Listener::new(app, caller.clone()),
-        caller,
+        caller: caller.clone(),
         socket: &mut socket,
-    }
-    .run()
-    .await;
+    };
+    // Neither waits for a client that takes its time over what was sent to it last.
+    let ended = tokio::select! {
+        biased;
+        () = app.stop.cancelled() => Ended::Stopping,
+        () = caller.thrown_out(app) => Ended::NoLongerAllowed,
+        ended = client.run() => ended,
+    };
     drop(counted);
     let (code, why) = match ended {
         Ended::Left => return,
@@ -182,7 +187,6 @@ enum News {
     Said(Option<Result<Message, WsError>>),
     Out(Result<crate::hub::Out, sortie_runtime::RuntimeError>),
     Beat,
-    Stopping,
 }
 
 impl Client<'_> {
@@ -205,7 +209,6 @@ impl Client<'_> {
             }
             let news = tokio::select! {
                 biased;
-                () = self.app.stop.cancelled() => News::Stopping,
                 // Whoever does not take what it asked for is not heard further: what waits for one
                 // client never grows beyond one answer.
                 said = self.socket.next(), if self.listener.has_said_all() => News::Said(said),
@@ -213,7 +216,6 @@ impl Client<'_> {
                 out = self.listener.next() => News::Out(out),
             };
             result = match news {
-                News::Stopping => Err(Ended::Stopping),
                 News::Said(said) => self.heard(said).await,
                 News::Beat => self.beat().await,
                 News::Out(Ok(out)) => send(self.app, self.socket, out.bytes().clone()).await,
@@ -226,10 +228,6 @@ impl Client<'_> {
     }
 
     async fn beat(&mut self) -> Result<(), Ended> {
-        // Whoever was let in may have been thrown out since.
-        if !self.caller.still_holds(self.app) {
-            return Err(Ended::NoLongerAllowed);
-        }
         let beat = Control::Heartbeat {
             seq: self.app.hub.seq(),
             at: self.app.runtime.now().to_rfc3339(),

@@ -1,0 +1,217 @@
+//! Clients that are slower than what happens.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use async_trait::async_trait;
+use sortie_core::{Lang, Mode, SkillRef};
+use sortie_protocol::{ConfigLine, DoctorLine, Proof, Resume};
+use sortie_test_support::stage::{MODEL, Play, Stage};
+use tempfile::TempDir;
+
+use super::frame::Place;
+use super::ring::After;
+use super::{Frame, Listener, Out, Wanted, Wish};
+use crate::app::App;
+use crate::config::{ServerConfig, ServerLimits};
+use crate::guard::Caller;
+use crate::host::{Host, HostError};
+use crate::keys::Credential;
+use crate::server::Server;
+
+/// What is kept of events, and a little for what is being sent.
+const MOST_BYTES: usize = 17 * 1024 * 1024;
+const LONG: usize = 64 * 1024;
+
+#[derive(Debug)]
+struct NoBinary;
+
+#[async_trait]
+impl Host for NoBinary {
+    fn version(&self) -> String {
+        "0.0.0-test".to_owned()
+    }
+
+    async fn config(&self) -> Result<Vec<ConfigLine>, HostError> {
+        Ok(Vec::new())
+    }
+
+    async fn doctor(&self) -> Result<Vec<DoctorLine>, HostError> {
+        Ok(Vec::new())
+    }
+
+    async fn skills(&self, _workspace: &Path) -> Result<Vec<SkillRef>, HostError> {
+        Ok(Vec::new())
+    }
+}
+
+/// A server that nobody reaches, with the events that a test makes up.
+struct World {
+    _stage: Stage,
+    _home: TempDir,
+    server: Server,
+    frames: Vec<Weak<Frame>>,
+}
+
+impl World {
+    async fn begin() -> Self {
+        let stage = Play::new("  - say: \"done\"\n").begin().await;
+        let home = TempDir::new().unwrap();
+        let config = ServerConfig {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            hosts: Vec::new(),
+            workspaces: vec![stage.workspace().to_owned()],
+            tenants: BTreeMap::new(),
+            home: home.path().to_owned(),
+            lang: Lang::En,
+            default_model: MODEL.to_owned(),
+            default_mode: Mode::Default,
+            proof: Proof::new([5; 32]),
+            limits: ServerLimits::default(),
+        };
+        let server = Server::bind(config, stage.shared_runtime(), Arc::new(NoBinary));
+        Self {
+            server: server.await.unwrap(),
+            _stage: stage,
+            _home: home,
+            frames: Vec::new(),
+        }
+    }
+
+    fn app(&self) -> &Arc<App> {
+        &self.server.app
+    }
+
+    /// A client that hears everything from a number on.
+    fn listener(&self, seq: u64, text: bool) -> Listener {
+        let app = self.app();
+        let now = app.runtime.now();
+        let token = app.keys.file().ensure_first(now).unwrap().reveal();
+        let shown = Credential::of_token(&token).unwrap();
+        let found = app.keys.by_token(&shown, now).unwrap().unwrap();
+        let mut listener = Listener::new(app, Caller::from(found));
+        let resume = Resume {
+            epoch: app.hub.epoch().to_owned(),
+            seq,
+        };
+        let is_resumed = listener.subscribe(Wish {
+            id: "s".to_owned(),
+            wanted: Wanted::All,
+            text,
+            resume: Some(resume),
+        });
+        assert!(is_resumed);
+        listener
+    }
+
+    fn frame(&self, text: &str) -> Frame {
+        let run = self.app().runtime.new_run_id();
+        let place = Place {
+            session: "web:test".parse().unwrap(),
+            root: run,
+            tenant: None,
+        };
+        Frame::text(run, place, text)
+    }
+
+    /// Something happens, of that many bytes.
+    fn happens(&mut self, bytes: usize) {
+        let mut frame = self.frame(&"x".repeat(bytes));
+        let hub = &self.app().hub;
+        hub.publish(|seq| {
+            frame.seq = seq;
+            frame.name = "event";
+            Some(frame)
+        });
+        let ring = hub.ring();
+        let After::Frame(kept) = ring.after(ring.seq() - 1) else {
+            panic!("it is kept");
+        };
+        let kept = Arc::downgrade(kept);
+        drop(ring);
+        self.frames.push(kept);
+    }
+
+    /// A model says something.
+    fn says(&self, text: &str) {
+        self.app()
+            .hub
+            .0
+            .texts
+            .send(Arc::new(self.frame(text)))
+            .unwrap();
+    }
+
+    /// The bytes of all events that are still held by somebody.
+    fn held(&self) -> usize {
+        let alive = self.frames.iter().filter_map(Weak::upgrade);
+        alive.map(|frame| frame.bytes.len()).sum()
+    }
+}
+
+async fn next(listener: &mut Listener) -> Out {
+    listener.next().await.unwrap()
+}
+
+#[tokio::test]
+async fn events_do_not_wait_behind_text() {
+    let mut world = World::begin().await;
+    let mut listener = world.listener(0, true);
+    for _ in 0..8 {
+        world.says("a word");
+    }
+    world.happens(1);
+    world.happens(1);
+    let mut names = Vec::new();
+    for _ in 0..4 {
+        names.push(next(&mut listener).await.name());
+    }
+    assert_eq!(names, ["control", "event", "event", "text"]);
+}
+
+#[tokio::test]
+async fn however_slow_clients_are_only_the_last_events_are_held() {
+    let mut world = World::begin().await;
+    let mut slow = world.listener(0, false);
+    assert_eq!(next(&mut slow).await.name(), "control");
+    for _ in 0..200 {
+        world.happens(LONG);
+    }
+    // One that came back has all of these to hear, and takes its time too.
+    let mut late = world.listener(0, false);
+    assert_eq!(next(&mut late).await.name(), "control");
+    assert_eq!(next(&mut late).await.seq(), Some(1));
+    for _ in 0..800 {
+        world.happens(LONG);
+    }
+    assert!(world.held() < MOST_BYTES, "{}", world.held());
+    assert_eq!(next(&mut slow).await.name(), "snapshot");
+    assert_eq!(
+        next(&mut late).await.seq(),
+        Some(2),
+        "what it had begun to say"
+    );
+    assert_eq!(next(&mut late).await.name(), "snapshot");
+    world.happens(1);
+    for mut listener in [slow, late] {
+        assert_eq!(next(&mut listener).await.seq(), Some(1_001), "it goes on");
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_back_hears_what_passed_by_once_and_in_order() {
+    let mut world = World::begin().await;
+    for _ in 0..5 {
+        world.happens(1);
+    }
+    let mut listener = world.listener(2, false);
+    world.happens(1);
+    assert_eq!(next(&mut listener).await.name(), "control");
+    assert!(!listener.has_said_all());
+    for seq in 3..=6 {
+        assert_eq!(next(&mut listener).await.seq(), Some(seq));
+    }
+    assert!(listener.has_said_all());
+}
