@@ -65,7 +65,7 @@ impl From<&sortie_core::Ruling> for Ruling {
 /// One thing that happened to a call, in its place in the chain.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditLine {
-    /// Its place, from 1, without gaps.
+    /// Its place in the chain of the whole server, from 1. A key that sees a part of it sees gaps.
     pub seq: u64,
     /// When.
     pub at: String,

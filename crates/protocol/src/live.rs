@@ -169,7 +169,8 @@ pub enum Control {
 /// Something happened to a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LiveEvent {
-    /// Its place among all events of this life of the server; without gaps.
+    /// Its place among all events of this life of the server. Those count too that a client did not
+    /// ask for or may not see, so it may see gaps.
     pub seq: u64,
     /// The end of the task's journal at that moment.
     pub task_seq: i64,

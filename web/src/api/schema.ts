@@ -1110,7 +1110,7 @@ export interface components {
             sandbox?: Record<string, never> | null;
             /**
              * Format: int64
-             * @description Its place, from 1, without gaps.
+             * @description Its place in the chain of the whole server, from 1. A key that sees a part of it sees gaps.
              */
             seq: number;
             /** @description `begun`, `waits` or `ended`. */
@@ -1230,6 +1230,8 @@ export interface components {
              */
             insertions: number;
         };
+        /** @enum {string} */
+        ChangesFate: "applied" | "discarded";
         /** @description What a client says over the WebSocket. */
         ClientMessage: (components["schemas"]["Subscribe"] & {
             /** @enum {string} */
@@ -1577,7 +1579,8 @@ export interface components {
             root_id: string;
             /**
              * Format: int64
-             * @description Its place among all events of this life of the server; without gaps.
+             * @description Its place among all events of this life of the server. Those count too that a client did not
+             *     ask for or may not see, so it may see gaps.
              */
             seq: number;
             /** @description The session that asked for it. */
@@ -2266,6 +2269,7 @@ export interface components {
             /** @description The branch that its changes are on. */
             branch: string | null;
             changes: components["schemas"]["ChangeCount"] | null;
+            changes_fate: components["schemas"]["ChangesFate"] | null;
             /**
              * Format: int64
              * @description How many runs it has started.
