@@ -10,8 +10,6 @@ const ALL_BYTES: usize = 64 * 1024 * 1024;
 /// What those of one tenant, or of one key without a tenant, may take of it: whoever sends much, or
 /// slowly, leaves room for others.
 const SHARE_BYTES: usize = ALL_BYTES / 4;
-/// Room is taken in steps of this size as bytes arrive. What was only announced takes none.
-const STEP_BYTES: usize = 64 * 1024;
 
 /// Whose share it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +47,8 @@ impl Rooms {
     }
 }
 
-/// The room that one body takes; free again when this is dropped.
+/// The room that one body takes as its bytes arrive: what was only announced takes none. Free again when
+/// this is dropped.
 #[derive(Debug)]
 pub(crate) struct Room {
     rooms: Rooms,
@@ -60,10 +59,10 @@ pub(crate) struct Room {
 impl Room {
     /// Makes it large enough for so many bytes, if there is as much.
     pub(crate) fn hold(&mut self, bytes: usize) -> bool {
-        if bytes <= self.bytes {
+        let more = bytes.saturating_sub(self.bytes);
+        if more == 0 {
             return true;
         }
-        let more = bytes.next_multiple_of(STEP_BYTES) - self.bytes;
         let mut taken = self.rooms.0.lock().unwrap_or_else(PoisonError::into_inner);
         let share = taken.shares.get(&self.whose).copied().unwrap_or_default();
         if taken.all + more > ALL_BYTES || share + more > SHARE_BYTES {
@@ -111,7 +110,7 @@ mod tests {
         assert!(!of(&rooms, "a").hold(1), "its share is taken");
         let mut others: Vec<Room> = ["b", "c", "d"].map(|key| of(&rooms, key)).into();
         for other in &mut others {
-            assert!(other.hold(SHARE_BYTES - 1));
+            assert!(other.hold(SHARE_BYTES));
         }
         assert!(!of(&rooms, "e").hold(1), "all of it is taken");
         drop(first);

@@ -315,6 +315,39 @@ async fn a_revoked_key_hears_no_more() {
 }
 
 #[tokio::test]
+async fn a_revoked_key_is_let_go_though_it_reads_nothing() {
+    // More than lies in the buffers between us.
+    const LARGE: usize = 60;
+    let long = "w".repeat(200_000);
+    let world = World::begin(&format!("  - say: \"{long}\"\n")).await;
+    let made = world
+        .json(world.post("/api/keys", &json!({"name": "guest", "role": "viewer"})))
+        .await;
+    let (mut client, _) = Client::connect(&world, made["token"].as_str().unwrap()).await;
+    client.subscribe(json!({})).await;
+    for _ in 0..LARGE {
+        let run = world
+            .stage
+            .create(world.stage.new_task("explore", "large"))
+            .await;
+        world.stage.end_of(run).await;
+    }
+    let id = made["key"]["id"].as_str().unwrap();
+    let path = format!("/api/keys/{id}");
+    let revoke = world.request(reqwest::Method::DELETE, &path, &world.tokens.admin);
+    world.json(revoke).await;
+    sortie_test_support::stage::until("it is let go", async || {
+        let metrics = world.get("/metrics").send().await.unwrap();
+        let metrics = metrics.text().await.unwrap();
+        metrics
+            .contains("sortie_websocket_clients 0\n")
+            .then_some(())
+    })
+    .await;
+    drop(client);
+}
+
+#[tokio::test]
 async fn a_client_that_asks_too_often_is_let_go() {
     let mut limits = crate::support::patient();
     limits.rate.per_second = 1.try_into().unwrap();
