@@ -65,12 +65,13 @@ pub struct TenantConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TelemetryConfig {
-    /// Where traces go, by OTLP over HTTP. Unset: as `OTEL_EXPORTER_OTLP_ENDPOINT` says, else
-    /// nowhere.
+    /// Where traces go, by OTLP over HTTP. Unset: as `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` or
+    /// `OTEL_EXPORTER_OTLP_ENDPOINT` says, else nowhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "uri"))]
     pub endpoint: Option<String>,
-    /// Headers of every request there, besides those of `OTEL_EXPORTER_OTLP_HEADERS`.
+    /// Headers of every request there. Where the environment names the endpoint, those of
+    /// `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_EXPORTER_OTLP_TRACES_HEADERS` go along.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Secret>,
     /// Whether instructions, arguments and results go along.

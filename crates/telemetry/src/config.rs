@@ -10,12 +10,31 @@ use crate::fold::Capture;
 /// Where OTLP over HTTP takes traces, below the endpoint.
 const TRACES_PATH: [&str; 2] = ["v1", "traces"];
 
+/// Where a collector is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Its base address, for example `http://127.0.0.1:4318`; `/v1/traces` is added unless it ends
+    /// so.
+    Base(String),
+    /// Where it takes traces, as it is.
+    Traces(String),
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // An address may carry a password.
+        f.write_str(match self {
+            Self::Base(_) => "Base(..)",
+            Self::Traces(_) => "Traces(..)",
+        })
+    }
+}
+
 /// What an operator says about telemetry.
 #[derive(Clone)]
 pub struct TelemetryConfig {
-    /// The base address of a collector, for example `http://127.0.0.1:4318`; `/v1/traces` is added
-    /// unless it ends so.
-    pub endpoint: String,
+    /// Where the collector is.
+    pub endpoint: Endpoint,
     /// Headers to send with every request. Their values are secrets.
     pub headers: Vec<(String, String)>,
     /// Whether prompts, arguments, results and answers go along.
@@ -26,9 +45,10 @@ pub struct TelemetryConfig {
 
 impl fmt::Debug for TelemetryConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // An address may carry a password, and the values of headers are keys.
+        // The values of headers are keys.
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("TelemetryConfig")
+            .field("endpoint", &self.endpoint)
             .field("headers", &names)
             .field("capture_content", &self.capture_content)
             .finish_non_exhaustive()
@@ -91,15 +111,19 @@ impl Target {
     }
 }
 
-fn url(endpoint: &str) -> Option<Url> {
-    let mut url = Url::parse(endpoint.trim()).ok()?;
+fn url(endpoint: &Endpoint) -> Option<Url> {
+    let (Endpoint::Base(text) | Endpoint::Traces(text)) = endpoint;
+    let mut url = Url::parse(text.trim()).ok()?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return None;
     }
     let whole = TRACES_PATH.join("/");
-    if !url.path().trim_end_matches('/').ends_with(&whole) {
-        let mut path = url.path_segments_mut().ok()?;
-        path.pop_if_empty().extend(TRACES_PATH);
+    match endpoint {
+        Endpoint::Base(_) if !url.path().trim_end_matches('/').ends_with(&whole) => {
+            let mut path = url.path_segments_mut().ok()?;
+            path.pop_if_empty().extend(TRACES_PATH);
+        }
+        Endpoint::Base(_) | Endpoint::Traces(_) => {}
     }
     Some(url)
 }
@@ -118,7 +142,7 @@ mod tests {
     fn config(endpoint: &str, headers: &[(&str, &str)]) -> TelemetryConfig {
         let owned = headers.iter();
         TelemetryConfig {
-            endpoint: endpoint.to_owned(),
+            endpoint: Endpoint::Base(endpoint.to_owned()),
             headers: owned
                 .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
                 .collect(),
@@ -157,6 +181,20 @@ mod tests {
             let parsed = Target::parse(&config(endpoint, &[]));
             let url = parsed.ok().map(|target| target.url.to_string());
             assert_eq!(url.as_deref(), expected, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_for_traces_is_used_as_it_is() {
+        for (endpoint, expected) in [
+            ("http://127.0.0.1:4318", "http://127.0.0.1:4318/"),
+            ("http://127.0.0.1:4318/take", "http://127.0.0.1:4318/take"),
+        ] {
+            let exact = TelemetryConfig {
+                endpoint: Endpoint::Traces(endpoint.to_owned()),
+                ..config("", &[])
+            };
+            assert_eq!(Target::parse(&exact).unwrap().url.as_str(), expected);
         }
     }
 

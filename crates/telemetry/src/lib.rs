@@ -12,7 +12,7 @@ mod otlp;
 mod span;
 mod telemetry;
 
-pub use config::{TelemetryConfig, TelemetryError};
+pub use config::{Endpoint, TelemetryConfig, TelemetryError};
 pub use fold::{Capture, spans};
 pub use span::{Attributes, Span, SpanEvent, SpanId, SpanKind, SpanStatus, TraceId, Value};
 pub use telemetry::{Exported, Telemetry};

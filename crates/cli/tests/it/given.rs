@@ -201,6 +201,31 @@ fn traces_go_where_the_environment_says() {
     let request = requests.recv_timeout(Duration::from_secs(60)).unwrap();
     assert!(request.starts_with("post /v1/traces "), "{request}");
     assert!(request.contains("x-team: a b"), "{request}");
+    // What is said about traces counts rather than what is said about everything.
+    let take = format!("{endpoint}/take");
+    let exact = world
+        .command(&["run", "z", "--model", &model])
+        .env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", &take)
+        .env("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "X-Team=traces,x-too=1")
+        .output()
+        .unwrap();
+    assert!(exact.status.success(), "{exact:?}");
+    let request = requests.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(request.starts_with("post /take "), "{request}");
+    assert!(
+        request.contains("x-team: traces") && !request.contains("a b"),
+        "{request}"
+    );
+    assert!(request.contains("x-too: 1"), "{request}");
+    // An empty value says nothing.
+    let empty = world
+        .command(&["run", "z", "--model", &model])
+        .env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "")
+        .output()
+        .unwrap();
+    assert!(empty.status.success(), "{empty:?}");
+    let request = requests.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert!(request.starts_with("post /v1/traces "), "{request}");
     // A wrong endpoint stops nobody, and is told.
     let told = world.ok(&[
         "run",

@@ -14,7 +14,7 @@ use sortie_core::{
 };
 use sortie_runtime::{NewRun, Parts, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
-use sortie_telemetry::{Capture, Exported, Telemetry, TelemetryConfig};
+use sortie_telemetry::{Capture, Endpoint, Exported, Telemetry, TelemetryConfig};
 use sortie_tools::{ToolSettings, standard_tools};
 use tempfile::TempDir;
 
@@ -110,7 +110,7 @@ impl World {
         };
         let runtime = Runtime::start(parts, settings).await.expect("a runtime");
         let config = TelemetryConfig {
-            endpoint,
+            endpoint: Endpoint::Base(endpoint),
             headers: vec![("x-api-key".to_owned(), KEY.to_owned())],
             capture_content,
             service_version: "1.2.3".to_owned(),
