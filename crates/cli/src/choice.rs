@@ -145,13 +145,10 @@ pub(crate) async fn default_model(settings: &Settings) -> Result<String, Problem
     Ok(default_models(settings).await?.0)
 }
 
-/// The model of tasks that reach a server without one; empty if nothing is found, and then such tasks
-/// are told so.
-pub(crate) async fn servers_model(settings: &Settings) -> String {
-    match default_models(settings).await {
-        Ok((name, _)) => name,
-        Err(_) => String::new(),
-    }
+/// The model of tasks that reach a server without one, and the small one that goes with it; empty if
+/// nothing is found, and then such tasks are told so.
+pub(crate) async fn servers_models(settings: &Settings) -> (String, Option<String>) {
+    default_models(settings).await.unwrap_or_default()
 }
 
 /// The configured model; else that of a vendor whose key is set, with its small one; else that of a

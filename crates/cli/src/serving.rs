@@ -108,7 +108,7 @@ pub(crate) fn read_token(home: &Path) -> io::Result<String> {
 
 /// Looks who serves the store in this folder.
 pub(crate) fn look(home: &Path) -> io::Result<Found> {
-    let Some(file) = read(home)? else {
+    let Some(file) = left_in(home)? else {
         return Ok(Found::Nobody);
     };
     if !file.holds(home)? {
@@ -116,16 +116,21 @@ pub(crate) fn look(home: &Path) -> io::Result<Found> {
     }
     Ok(match file.address {
         Some(listens) => Found::Serves {
-            address: reachable(listens),
+            address: sortie_server::here(listens),
             file,
         },
         None => Found::Starting(file),
     })
 }
 
-/// What the file says, whether it is true or not; nothing if there is none that can be read.
-pub(crate) fn read(home: &Path) -> io::Result<Option<ServerFile>> {
-    match read_bounded(&path(home)) {
+/// What the file of this home says, whether it is true or not; nothing if there is none that can be
+/// read.
+pub(crate) fn left_in(home: &Path) -> io::Result<Option<ServerFile>> {
+    read(&path(home))
+}
+
+fn read(path: &Path) -> io::Result<Option<ServerFile>> {
+    match read_bounded(path) {
         // What is not whole names nobody.
         Ok(text) => Ok(serde_json::from_str(&text).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -189,20 +194,24 @@ impl Notice {
 
 impl Drop for Notice {
     fn drop(&mut self) {
-        // What stays behind is recognised by the lock, which is free.
-        std::fs::remove_file(&self.path).ok();
+        // The store was given back before, so the file may be the next server's already.
+        let is_ours = read(&self.path)
+            .is_ok_and(|file| file.is_some_and(|file| file.proof == self.file.proof));
+        if is_ours {
+            // What stays behind is recognised by the lock, which is free.
+            std::fs::remove_file(&self.path).ok();
+        }
     }
 }
 
-/// An address to ask for one that is listened on: this machine where it is all of them.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
-    };
-    SocketAddr::new(ip, address.port())
+/// The address that somebody means who writes where a server is to listen.
+pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
+    let text = text.trim();
+    match text.strip_prefix("localhost:") {
+        // Other names would have to be looked up, and could mean another address tomorrow.
+        Some(port) => format!("127.0.0.1:{port}").parse().ok(),
+        None => text.parse().ok(),
+    }
 }
 
 #[cfg(unix)]
@@ -246,13 +255,38 @@ mod tests {
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
         let notice = notice(home.path());
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
-        let file = read(home.path()).unwrap().unwrap();
+        let file = left_in(home.path()).unwrap().unwrap();
         assert_eq!(file.pid, std::process::id());
         assert_eq!(file.address, Some("127.0.0.1:7878".parse().unwrap()));
         assert_eq!(file.proof, Proof::new([7; 32]));
         assert!(!format!("{file:?}").contains("0707"), "{file:?}");
         drop(notice);
-        assert_eq!(read(home.path()).unwrap(), None);
+        assert_eq!(left_in(home.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn whoever_leaves_does_not_take_the_file_of_the_next_one_along() {
+        let home = tempfile::tempdir().unwrap();
+        let first = notice(home.path());
+        let next = Notice::starting(home.path(), &owner(2), Proof::new([8; 32])).unwrap();
+        drop(first);
+        let file = left_in(home.path()).unwrap().unwrap();
+        assert_eq!(file.proof, Proof::new([8; 32]));
+        drop(next);
+        assert_eq!(left_in(home.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_name_to_listen_at_is_this_machine_or_nothing() {
+        for (text, address) in [
+            (" localhost:7878 ", Some("127.0.0.1:7878")),
+            ("[::1]:0", Some("[::1]:0")),
+            ("example.com:80", None),
+            ("localhost", None),
+        ] {
+            let expected = address.map(|address| address.parse().unwrap());
+            assert_eq!(listen_address(text), expected, "{text}");
+        }
     }
 
     #[test]
@@ -276,7 +310,7 @@ mod tests {
     fn half_a_file_names_nobody() {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(path(home.path()), "{\"pid\": 1").unwrap();
-        assert_eq!(read(home.path()).unwrap(), None);
+        assert_eq!(left_in(home.path()).unwrap(), None);
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
     }
 }

@@ -31,4 +31,4 @@ pub use config::{Rate, ServerConfig, ServerLimits, TenantConfig};
 pub use host::{Host, HostError};
 pub use openapi::document;
 pub use random::{NoRandomness, new_proof};
-pub use server::{ServeError, Server};
+pub use server::{ServeError, Server, here};

@@ -1,6 +1,6 @@
 //! A server, from its first breath to its last.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,15 +148,29 @@ impl Server {
     }
 }
 
-/// An address that a browser on this machine can use.
-pub(crate) fn here(address: SocketAddr) -> SocketAddr {
-    match address {
-        SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
-            SocketAddr::from(([127, 0, 0, 1], v4.port()))
+/// An address that clients and browsers on this machine can use, for one that a server listens at.
+pub fn here(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        // It may listen at addresses of version 6 only.
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        IpAddr::V4(_) | IpAddr::V6(_) => return address,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::here;
+
+    #[test]
+    fn everywhere_is_also_here() {
+        for (listens, expected) in [
+            ("0.0.0.0:7878", "127.0.0.1:7878"),
+            ("[::]:7878", "[::1]:7878"),
+            ("127.0.0.2:7878", "127.0.0.2:7878"),
+        ] {
+            assert_eq!(here(listens.parse().unwrap()), expected.parse().unwrap());
         }
-        SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
-            SocketAddr::from(([127, 0, 0, 1], v6.port()))
-        }
-        SocketAddr::V4(_) | SocketAddr::V6(_) => address,
     }
 }

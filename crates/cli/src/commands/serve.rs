@@ -65,7 +65,8 @@ impl Serve {
         let listen = self.listen.as_deref();
         let listen = listen.unwrap_or(&settings.configuration.config().server.listen);
         let listen = address(settings, listen)?;
-        let config = server_config(settings, listen, &self.host).await?;
+        let (default_model, small_model) = choice::servers_models(settings).await;
+        let config = server_config(settings, listen, &self.host, default_model)?;
         refuse_second(settings)?;
         // Told before anything is resumed. Whoever takes the port in between is told later.
         drop(try_to_listen(listen)?);
@@ -78,6 +79,7 @@ impl Serve {
         let mut notice =
             Notice::starting(&settings.home, &owner, config.proof).map_err(Problem::Process)?;
         let wishes = Wishes {
+            small_model,
             serves: true,
             ..Wishes::default()
         };
@@ -88,8 +90,9 @@ impl Serve {
         notice.listening(served.address).map_err(Problem::Process)?;
         self.say(settings, screen, &served)?;
         let ended = served.until_told(settings, screen, &mut signals).await;
-        company.leave().await;
+        // The store is free, so another server may be there before everything is said.
         drop(notice);
+        company.leave().await;
         ended
     }
 
@@ -281,12 +284,7 @@ fn not_bound(listen: SocketAddr, error: sortie_server::ServeError) -> Problem {
 }
 
 fn address(settings: &Settings, text: &str) -> Result<SocketAddr, Problem> {
-    let text = text.trim();
-    // A name would have to be looked up, and could mean another address tomorrow.
-    let text = text
-        .strip_prefix("localhost:")
-        .map_or_else(|| text.to_owned(), |port| format!("127.0.0.1:{port}"));
-    text.parse().map_err(|_| {
+    serving::listen_address(text).ok_or_else(|| {
         Problem::Typed(t!(
             settings.lang,
             "serve-bad-listen",
@@ -321,10 +319,11 @@ fn try_to_listen(address: SocketAddr) -> Result<TcpListener, Problem> {
     })
 }
 
-async fn server_config(
+fn server_config(
     settings: &Settings,
     listen: SocketAddr,
     hosts: &[String],
+    default_model: String,
 ) -> Result<ServerConfig, Problem> {
     let configured = &settings.configuration.config().server;
     let mut limits = ServerLimits::default();
@@ -360,7 +359,7 @@ async fn server_config(
         tenants,
         home: settings.home.clone(),
         lang: settings.lang,
-        default_model: choice::servers_model(settings).await,
+        default_model,
         default_mode: freedom::mode(settings.configuration.config().approvals.mode),
         proof: sortie_server::new_proof().map_err(|error| not_bound(listen, error.into()))?,
         limits,

@@ -55,6 +55,16 @@ fn a_model_that_cannot_be_used_fails() {
 }
 
 #[test]
+fn an_address_is_understood_as_the_server_understands_it() {
+    let world = World::new();
+    for (listen, state) in [("localhost:0", "ok"), ("example.com:80", "fail")] {
+        let listen = format!("server.listen={listen:?}");
+        let report = world.json_any(&["doctor", "--json", "-c", &listen]);
+        assert_eq!(check(&report, "port")["state"], state, "{report}");
+    }
+}
+
+#[test]
 fn findings_are_counted() {
     let world = World::new();
     let model = world.scenario("  - say: done\n");

@@ -1,6 +1,6 @@
 //! Whether a server is there or could be, and whether its secrets are kept.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::path::PathBuf;
 
 use sortie_text::t;
@@ -49,7 +49,7 @@ fn server(settings: &Settings, found: &Found) -> Check {
             t!(lang, "doctor-server-modes-todo"),
         );
     }
-    match (found, serving::read(&settings.home)) {
+    match (found, serving::left_in(&settings.home)) {
         (Found::Serves { file, address }, _) => Check::ok(
             "server",
             t!(
@@ -112,9 +112,10 @@ fn port(settings: &Settings, found: &Found) -> Check {
             t!(lang, "doctor-port-todo"),
         )
     };
-    let address: SocketAddr = match listen.parse() {
-        Ok(address) => address,
-        Err(error) => return taken(error.to_string()),
+    let Some(address) = serving::listen_address(listen) else {
+        let text = format!("{listen:?}");
+        let found = t!(lang, "serve-bad-listen", text = text);
+        return Check::fail("port", found, t!(lang, "doctor-port-todo"));
     };
     match (found, TcpListener::bind(address)) {
         (Found::Serves { file, .. }, _) if file.address == Some(address) => {
