@@ -283,9 +283,7 @@ impl<'a> Follow<'a> {
         match heard {
             Heard::News(notification) => self.take(&notification).await,
             Heard::Missed(missed) => {
-                if self.stream == Stream::JsonLines {
-                    output::json_line(&json!({"type": "missed", "count": missed}))?;
-                }
+                self.missed(missed)?;
                 Ok(true)
             }
             // The runtime is gone; the store still knows.
@@ -293,6 +291,14 @@ impl<'a> Follow<'a> {
                 tokio::time::sleep(LOOK_INTERVAL).await;
                 Ok(true)
             }
+        }
+    }
+
+    /// Says that the lines are not whole.
+    fn missed(&self, count: Option<u64>) -> Result<(), Problem> {
+        match self.stream {
+            Stream::JsonLines => output::json_line(&json!({"type": "missed", "count": count})),
+            Stream::Off => Ok(()),
         }
     }
 
@@ -378,10 +384,12 @@ impl<'a> Follow<'a> {
     async fn ended(mut self, news: &mut Feed) -> Result<Stopped, Problem> {
         while let Some(heard) = news.at_hand() {
             match heard {
-                Heard::News(notification) => self.take(&notification).await?,
-                Heard::Missed(_) => true,
+                Heard::News(notification) => {
+                    self.take(&notification).await?;
+                }
+                Heard::Missed(missed) => self.missed(missed)?,
                 Heard::Over => break,
-            };
+            }
         }
         self.screen.clear();
         Ok(if self.cancelled {

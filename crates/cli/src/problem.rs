@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sortie_client::ClientError;
 use sortie_config::{ConfigError, EditError, TrustError};
-use sortie_core::{Lang, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
+use sortie_core::{Lang, MAX_TASK_CHARS, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
 use sortie_runtime::{Divergence, RuntimeError};
 use sortie_server::keys::KeyError;
 use sortie_text::{cut_columns, one_line, strip_sequences, t};
@@ -44,6 +44,8 @@ pub(crate) enum Problem {
     Input(io::Error),
     /// The instruction is empty.
     EmptyInput,
+    /// The instruction is longer than any run can be given.
+    LongInput,
     /// What is configured about the web cannot be used.
     Web(String),
     /// The place for results is not written as one.
@@ -192,6 +194,7 @@ impl Problem {
             | Self::Workspace { .. }
             | Self::Input(_)
             | Self::EmptyInput
+            | Self::LongInput
             | Self::Web(_)
             | Self::Sink(_)
             | Self::Typed(_)
@@ -251,6 +254,10 @@ impl Problem {
                 hint: None,
             },
             Self::EmptyInput => hinted(t!(lang, "error-empty-input"), t!(lang, "hint-empty-input")),
+            Self::LongInput => hinted(
+                t!(lang, "error-long-input", max = MAX_TASK_CHARS),
+                t!(lang, "hint-long-input"),
+            ),
             Self::Web(why) => hinted(t!(lang, "error-web", why = why), t!(lang, "hint-web")),
             Self::Sink(address) => hinted(
                 t!(lang, "error-sink", address = address),
@@ -362,7 +369,7 @@ fn server_words(lang: Lang, error: &ClientError) -> Words {
             causes: Vec::new(),
             hint: Some(t!(lang, "hint-stranger")),
         },
-        ClientError::Refused(problem) => Words {
+        ClientError::Refused { problem, .. } => Words {
             message: problem.detail.clone(),
             causes: Vec::new(),
             hint: (problem.slug() == "unauthorized").then(|| t!(lang, "hint-token")),
@@ -457,4 +464,9 @@ pub(crate) fn chain(error: &dyn Error) -> Vec<String> {
         source = cause.source();
     }
     words
+}
+
+/// The same in one line.
+pub(crate) fn joined(error: &dyn Error) -> String {
+    chain(error).join(": ")
 }

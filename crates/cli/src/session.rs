@@ -68,6 +68,7 @@ impl<'a> Session<'a> {
         models: Arc<Directory>,
         wishes: Wishes,
     ) -> Result<Self, Problem> {
+        place.refuse(settings, settings.own_configuration())?;
         let signals = Signals::listen().map_err(Problem::Process)?;
         let engine = Engine::start(settings, place, models, wishes).await?;
         if let Some(runtime) = engine.runtime() {

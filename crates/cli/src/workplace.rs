@@ -12,6 +12,7 @@ use sortie_definitions::{
 use sortie_runtime::{AgentSettings, Agents};
 use sortie_worktree::{Applied, Git, How};
 
+use crate::problem::joined;
 use crate::settings::Settings;
 
 /// The folder of worktrees in the home of the store.
@@ -52,7 +53,7 @@ impl GitWorktrees {
 impl sortie_core::Worktrees for GitWorktrees {
     async fn create(&self, run: RunId, workspace: &Path) -> Result<Worktree, String> {
         let made = self.get()?.create(&run.to_string(), workspace).await;
-        let made = made.map_err(|error| chain(&error))?;
+        let made = made.map_err(|error| joined(&error))?;
         Ok(Worktree {
             repository: made.repository,
             root: made.root,
@@ -66,7 +67,7 @@ impl sortie_core::Worktrees for GitWorktrees {
 
     async fn collect(&self, run: RunId) -> Result<Option<Collected>, String> {
         let collected = self.get()?.collect_run(&run.to_string()).await;
-        match collected.map_err(|error| chain(&error))? {
+        match collected.map_err(|error| joined(&error))? {
             sortie_worktree::Collected::Untouched => Ok(None),
             sortie_worktree::Collected::Changed(changes) => {
                 let diff = changes.diff.into_bytes();
@@ -97,7 +98,7 @@ impl sortie_core::Worktrees for GitWorktrees {
                 How::Write,
             )
             .await;
-        match applied.map_err(|error| chain(&error))? {
+        match applied.map_err(|error| joined(&error))? {
             Applied::Applied { files, .. } => Ok(files),
             Applied::Conflict { files } => Err(format!(
                 "nothing was changed: these files were changed in another way since: {}. Merge branch {} by hand, or discard it",
@@ -113,7 +114,7 @@ impl sortie_core::Worktrees for GitWorktrees {
             .get()?
             .discard(&worktree.repository, &changes.branch)
             .await;
-        discarded.map(drop).map_err(|error| chain(&error))
+        discarded.map(drop).map_err(|error| joined(&error))
     }
 
     async fn sweep(&self, known: &[RunId]) -> Result<(), String> {
@@ -122,7 +123,7 @@ impl sortie_core::Worktrees for GitWorktrees {
         }
         let known = known.iter().map(ToString::to_string).collect();
         let swept = self.get()?.sweep(&known).await;
-        let swept = swept.map_err(|error| chain(&error))?;
+        let swept = swept.map_err(|error| joined(&error))?;
         tracing::debug!(?swept, "old worktrees");
         Ok(())
     }
@@ -263,15 +264,4 @@ fn from_file(set: &mut AgentSettings, loaded: &sortie_definitions::LoadedAgent) 
 /// A trust file that cannot be read trusts nothing.
 fn is_trusted(trust_file: &Path, folder: &Path) -> bool {
     TrustStore::open(trust_file).is_ok_and(|store| store.is_trusted(folder))
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        words.push_str(": ");
-        words.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    words
 }

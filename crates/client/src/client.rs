@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, InvalidHeaderValue};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, RETRY_AFTER,
+};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -13,6 +15,7 @@ use sortie_protocol::{
     LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role,
     ServerState, SteerBody, Task, TaskRef,
 };
+use tokio::time::Instant;
 use url::Url;
 
 use crate::events::EventStream;
@@ -34,6 +37,11 @@ const MAX_ANSWER_BYTES: usize = 64 << 20;
 const ATTEMPTS: u32 = 4;
 /// Before the second attempt; twice as long before each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(150);
+/// How long a server that says that it needs time may take altogether: longer than it gives its own
+/// handlers, so that whoever asks hears what came of it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest pause that a server may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// Names one wish, so that repeating it is not wishing it twice.
 const WISH: &str = "idempotency-key";
 /// Where a stream is to go on.
@@ -251,7 +259,8 @@ impl Client {
             .await
     }
 
-    /// Asks for something that must happen once, again and again while the connection breaks.
+    /// Asks for something that must happen once, again and again while the connection breaks or the
+    /// server is still at it.
     async fn once<T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -266,21 +275,34 @@ impl Client {
         .await
     }
 
+    /// A connection that breaks is made again a few times; a server that says when to come back is
+    /// there, and is given time.
     async fn again<T, F, Fut>(&self, ask: F) -> Result<T, ClientError>
     where
         F: Fn() -> Fut,
         Fut: Future<Output = Result<T, ClientError>>,
     {
-        let mut pause = FIRST_PAUSE;
-        for _ in 1..ATTEMPTS {
-            match ask().await {
-                Err(error) if error.may_pass() => {}
+        let deadline = Instant::now() + PATIENCE;
+        let mut next_pause = FIRST_PAUSE;
+        let mut attempts = 0;
+        loop {
+            let error = match ask().await {
+                Err(error) if error.may_pass() => error,
                 ended => return ended,
+            };
+            let pause = if let Some(wished) = error.retry_after() {
+                wished.min(LONGEST_PAUSE)
+            } else {
+                attempts += 1;
+                let pause = next_pause;
+                next_pause *= 2;
+                pause
+            };
+            if attempts >= ATTEMPTS || Instant::now() + pause >= deadline {
+                return Err(error);
             }
             tokio::time::sleep(pause).await;
-            pause *= 2;
         }
-        ask().await
     }
 
     fn url(&self, path: &[&str]) -> Url {
@@ -362,9 +384,13 @@ impl Client {
 
     async fn refused(&self, response: Response) -> ClientError {
         let status = response.status();
+        let retry_after = retry_after(response.headers());
         match self.body(response, MAX_PROBLEM_BYTES).await {
             Ok(body) => match serde_json::from_slice::<Problem>(&body) {
-                Ok(problem) => ClientError::Refused(Box::new(problem)),
+                Ok(problem) => ClientError::Refused {
+                    problem: Box::new(problem),
+                    retry_after,
+                },
                 Err(_) => self.strange(&format!("it answered {status}")),
             },
             Err(error) => error,
@@ -421,6 +447,12 @@ fn base(address: SocketAddr) -> Result<Url, ClientError> {
 /// A server may say that it has no time before it says who it is.
 fn is_busy(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE
+}
+
+/// When to ask again. Our servers say it in seconds.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    seconds.parse().ok().map(Duration::from_secs)
 }
 
 /// A body that says nothing.

@@ -9,8 +9,13 @@ use sortie_protocol::Problem;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The server refused or failed, and said why.
-    #[error("{}", .0.detail)]
-    Refused(Box<Problem>),
+    #[error("{}", problem.detail)]
+    Refused {
+        /// What it said.
+        problem: Box<Problem>,
+        /// When it wants to be asked again, if it said so.
+        retry_after: Option<Duration>,
+    },
     /// Nobody answers there, or the connection broke.
     #[error("the server at {address} does not answer")]
     Unreachable {
@@ -53,11 +58,15 @@ pub enum ClientError {
 }
 
 impl ClientError {
-    /// Whether asking again may help: the server may be starting, stopping or busy.
+    /// Whether asking again may help: the server may be starting, stopping or busy, or still at what
+    /// it was asked for before.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Slow { .. } => true,
-            Self::Refused(problem) => matches!(problem.slug(), "unavailable" | "too-many-requests"),
+            Self::Refused { problem, .. } => matches!(
+                problem.slug(),
+                "unavailable" | "too-many-requests" | "timeout" | "under-way"
+            ),
             Self::Strange { .. }
             | Self::Stranger { .. }
             | Self::BadToken
@@ -69,7 +78,21 @@ impl ClientError {
     /// The kind of a refusal, such as `not-found`.
     pub fn slug(&self) -> Option<&str> {
         match self {
-            Self::Refused(problem) => Some(problem.slug()),
+            Self::Refused { problem, .. } => Some(problem.slug()),
+            Self::Unreachable { .. }
+            | Self::Slow { .. }
+            | Self::Strange { .. }
+            | Self::Stranger { .. }
+            | Self::BadToken
+            | Self::NoMeans(_)
+            | Self::NoRandomness => None,
+        }
+    }
+
+    /// When the server wants to be asked again, if it said so.
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
             Self::Unreachable { .. }
             | Self::Slow { .. }
             | Self::Strange { .. }

@@ -18,8 +18,9 @@ const SILENCE: Duration = Duration::from_secs(60);
 pub enum Heard {
     /// Something happened to a task.
     Event(Box<LiveEvent>),
-    /// What was missed could not be told any more; the records know.
-    Missed(u64),
+    /// What was missed could not be told any more; the records know. How much it was is not known if
+    /// the server lived anew in between.
+    Missed(Option<u64>),
 }
 
 /// A connection on which the server says what happens.
@@ -29,6 +30,9 @@ pub struct EventStream {
     decoder: Decoder,
     whole: VecDeque<Sent>,
     last_id: Option<String>,
+    /// Whether the server was asked to go on somewhere and has not said anything yet. If it begins
+    /// with a snapshot, it could not.
+    is_going_on: bool,
     client: Client,
 }
 
@@ -42,6 +46,7 @@ impl EventStream {
             response,
             decoder: Decoder::default(),
             whole: VecDeque::new(),
+            is_going_on: last_id.is_some(),
             last_id,
             client,
         }
@@ -56,11 +61,21 @@ impl EventStream {
     pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
         loop {
             while let Some(sent) = self.whole.pop_front() {
-                if !sent.id.is_empty() {
-                    self.last_id = Some(sent.id);
-                }
-                if let Some(heard) = heard(&sent.data) {
-                    return Ok(Some(heard));
+                let before = match sent.id.is_empty() {
+                    true => None,
+                    false => self.last_id.replace(sent.id),
+                };
+                let was_going_on = std::mem::take(&mut self.is_going_on);
+                match understood(&sent.data) {
+                    Understood::Event(event) => return Ok(Some(Heard::Event(event))),
+                    Understood::Snapshot {
+                        missed: Some(missed),
+                    } => return Ok(Some(Heard::Missed(Some(missed)))),
+                    Understood::Snapshot { missed: None } if was_going_on => {
+                        let missed = between(before.as_deref(), self.last_id());
+                        return Ok(Some(Heard::Missed(missed)));
+                    }
+                    Understood::Snapshot { missed: None } | Understood::Other => {}
                 }
             }
             let part = tokio::time::timeout(SILENCE, self.response.chunk()).await;
@@ -77,19 +92,24 @@ impl EventStream {
     }
 }
 
-/// What concerns somebody who follows tasks. Kinds that a later server may add concern nobody here.
-fn heard(data: &str) -> Option<Heard> {
+/// What was sent, as far as it concerns somebody who follows tasks.
+enum Understood {
+    Event(Box<LiveEvent>),
+    Snapshot {
+        missed: Option<u64>,
+    },
+    /// Kinds that a later server may add concern nobody here either.
+    Other,
+}
+
+fn understood(data: &str) -> Understood {
     if let Ok(event) = serde_json::from_str::<LiveEvent>(data) {
-        return Some(Heard::Event(Box::new(event)));
+        return Understood::Event(Box::new(event));
     }
     match serde_json::from_str::<Control>(data) {
-        Ok(Control::Snapshot {
-            missed: Some(missed),
-            ..
-        }) => Some(Heard::Missed(missed)),
+        Ok(Control::Snapshot { missed, .. }) => Understood::Snapshot { missed },
         Ok(
-            Control::Snapshot { missed: None, .. }
-            | Control::Hello { .. }
+            Control::Hello { .. }
             | Control::Subscribed { .. }
             | Control::Tasks { .. }
             | Control::Text { .. }
@@ -97,6 +117,15 @@ fn heard(data: &str) -> Option<Heard> {
             | Control::Pong { .. }
             | Control::Error { .. },
         )
-        | Err(_) => None,
+        | Err(_) => Understood::Other,
     }
+}
+
+/// How many events are between two places, which are written `epoch-number`; only within one life of
+/// the server can that be said.
+fn between(before: Option<&str>, after: Option<&str>) -> Option<u64> {
+    let (before_epoch, before) = before?.rsplit_once('-')?;
+    let (after_epoch, after) = after?.rsplit_once('-')?;
+    let (before, after): (u64, u64) = (before.parse().ok()?, after.parse().ok()?);
+    (before_epoch == after_epoch).then(|| after.saturating_sub(before))
 }

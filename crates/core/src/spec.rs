@@ -13,6 +13,8 @@ use crate::{
 
 /// How many characters of the task become its label when none is given.
 pub const LABEL_CHARS: usize = 30;
+/// The longest task a run can be given. Whoever writes more has pasted something into it.
+pub const MAX_TASK_CHARS: usize = 200_000;
 
 /// What a run was admitted with: the effective values, after every default and override.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -9,9 +9,9 @@ use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
 use sortie_core::{
     AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode,
-    Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, Mode, ModelChoice, ParentLink, PolicyLayer,
-    Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SessionKey, SkillNarrowing, SkillRef,
-    Skills, SpawnRequest, Timestamp, Tool, ToolNarrowing, Touches,
+    Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, MAX_TASK_CHARS, Mode, ModelChoice,
+    ParentLink, PolicyLayer, Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SessionKey,
+    SkillNarrowing, SkillRef, Skills, SpawnRequest, Timestamp, Tool, ToolNarrowing, Touches,
 };
 use sortie_policy::{
     Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
@@ -26,8 +26,6 @@ use crate::settings::{AgentSettings, ModelDefaults, RunDefaults, Settings};
 use crate::toolbox::{Toolbox, ToolboxError};
 use crate::workplace;
 
-/// The longest task a run can be given. A model that writes more has pasted something into it.
-const MAX_TASK_CHARS: usize = 200_000;
 /// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
 const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
 /// What names of models begin with that are files of the operator's.

@@ -51,19 +51,19 @@ impl Demo {
             None if settings.terminal.progress => WATCHED_PACE,
             None => Duration::ZERO,
         };
+        let models = wiring::models(settings, pace, None);
+        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
         screen.line(&t!(
             settings.lang,
             "demo-intro",
             path = workspace.display().to_string()
         ));
-        let models = wiring::models(settings, pace, None);
         let new = NewRun {
             label: Some(t!(settings.lang, "demo-label")),
             model: Some(OFFLINE_MODEL.to_owned()),
             lang: settings.lang,
             ..NewRun::new(t!(settings.lang, "demo-prompt"), workspace, OFFLINE_MODEL)
         };
-        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
         session.run(new, Format::of(self.json, false)).await
     }
 }

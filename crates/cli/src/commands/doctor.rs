@@ -20,7 +20,7 @@ use crate::choice::default_model;
 use crate::exit::Exit;
 use crate::lock::{Holder, holder};
 use crate::output;
-use crate::problem::{self, Problem};
+use crate::problem::{Problem, joined};
 use crate::settings::Settings;
 use crate::wiring;
 
@@ -262,7 +262,7 @@ async fn store(settings: &Settings) -> Vec<Check> {
         Ok(store) => store,
         Err(error) => {
             let todo = t!(lang, "doctor-store-todo");
-            return vec![Check::fail("store", chain(&error), todo)];
+            return vec![Check::fail("store", joined(&error), todo)];
         }
     };
     vec![
@@ -272,10 +272,6 @@ async fn store(settings: &Settings) -> Vec<Check> {
         authority::audit(settings, &store).await,
         authority::approvals(settings, &store).await,
     ]
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    problem::chain(error).join(": ")
 }
 
 async fn journal(settings: &Settings, store: &ReadStore) -> Check {
@@ -308,7 +304,7 @@ async fn journal(settings: &Settings, store: &ReadStore) -> Check {
                 t!(lang, "doctor-journal-todo"),
             )
         }
-        Err(error) => Check::fail("journal", chain(&error), t!(lang, "doctor-store-todo")),
+        Err(error) => Check::fail("journal", joined(&error), t!(lang, "doctor-store-todo")),
     }
 }
 
@@ -317,7 +313,7 @@ async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
     let records = match store.list(ListFilter::default()).await {
         Ok(records) => records,
         Err(error) => {
-            return Check::fail("tasks", chain(&error), t!(lang, "doctor-store-todo"));
+            return Check::fail("tasks", joined(&error), t!(lang, "doctor-store-todo"));
         }
     };
     let active = records

@@ -46,7 +46,6 @@ impl Resume {
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
-        place.refuse(settings, settings.own_configuration())?;
         let own = self.max_concurrent.is_some().then_some("--max-concurrent");
         place.refuse(settings, own)?;
         let unfinished = unfinished_roots(settings).await?;

@@ -1,11 +1,12 @@
 //! `sortie run`.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use sortie_core::MAX_TASK_CHARS;
 use sortie_runtime::NewRun;
 
 use crate::choice::ModelArguments;
@@ -18,8 +19,8 @@ use crate::session::{Format, Session};
 use crate::settings::Settings;
 use crate::wiring::{self, Wishes};
 
-/// The longest instruction that is read from stdin. Material belongs into files.
-const MAX_INPUT_BYTES: u64 = 4 << 20;
+/// How much of stdin is read: more than the longest instruction can have, so that what is longer shows.
+const MAX_INPUT_BYTES: u64 = 4 * (MAX_TASK_CHARS as u64 + 1);
 
 /// Runs the main agent on an instruction and prints its final text
 ///
@@ -71,7 +72,6 @@ impl Run {
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
-        place.refuse(settings, settings.own_configuration())?;
         let own = self.max_concurrent.is_some().then_some("--max-concurrent");
         place.refuse(settings, own)?;
         let chosen = self.model.choose(settings, &place).await?;
@@ -101,21 +101,30 @@ impl Run {
     }
 }
 
-/// The instruction as it was typed, or from stdin.
+/// The instruction as it was typed, or from stdin. What is too long is told here: a server would only
+/// see a large request.
 pub(crate) fn instruction(typed: String) -> Result<String, Problem> {
     let text = if typed == "-" {
-        let mut text = String::new();
-        std::io::stdin()
-            .lock()
-            .take(MAX_INPUT_BYTES)
-            .read_to_string(&mut text)
-            .map_err(Problem::Input)?;
-        text
+        typed_on(&mut io::stdin().lock())?
     } else {
         typed
     };
     if text.trim().is_empty() {
         return Err(Problem::EmptyInput);
     }
+    if text.chars().count() > MAX_TASK_CHARS {
+        return Err(Problem::LongInput);
+    }
     Ok(text)
+}
+
+fn typed_on(input: &mut impl Read) -> Result<String, Problem> {
+    let mut bytes = Vec::new();
+    let mut bounded = input.take(MAX_INPUT_BYTES);
+    bounded.read_to_end(&mut bytes).map_err(Problem::Input)?;
+    if bounded.limit() == 0 {
+        return Err(Problem::LongInput);
+    }
+    String::from_utf8(bytes)
+        .map_err(|error| Problem::Input(io::Error::new(io::ErrorKind::InvalidData, error)))
 }

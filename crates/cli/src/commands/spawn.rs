@@ -80,7 +80,6 @@ impl Spawn {
         let workspace = settings.workspace(self.workspace.as_deref())?;
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
-        place.refuse(settings, settings.own_configuration())?;
         let chosen = self.model.choose(settings, &place).await?;
         let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
         chosen.check(&place, &*models)?;

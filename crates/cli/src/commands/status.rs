@@ -12,7 +12,7 @@ use sortie_text::t;
 use crate::engine;
 use crate::exit::Exit;
 use crate::output;
-use crate::problem::{self, Problem};
+use crate::problem::{Problem, joined};
 use crate::serving::{self, Found, ServerFile};
 use crate::settings::Settings;
 use crate::wiring;
@@ -44,6 +44,17 @@ enum State {
 
 impl Status {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
+        let found = self.look(settings).await;
+        // Health checks know two answers only; what stands in the way is told beside them.
+        Ok(
+            found.unwrap_or_else(|problem| match problem.tell(settings.lang) {
+                Exit::Ok => Exit::Ok,
+                _ => Exit::Failed,
+            }),
+        )
+    }
+
+    async fn look(&self, settings: &Settings) -> Result<Exit, Problem> {
         let state = state(settings).await?;
         let work = match &state {
             State::Answers { .. } => Some(work(settings).await?),
@@ -75,7 +86,7 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
         Err(error) => State::Silent {
             file,
             address,
-            problem: problem::chain(&error).join(": "),
+            problem: joined(&error),
         },
     })
 }

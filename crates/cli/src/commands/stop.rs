@@ -24,7 +24,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct Stop {
     /// How long to wait; 0 does not
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    wait: u64,
+    wait: u32,
     /// Prints JSON
     #[arg(long)]
     json: bool,
@@ -59,7 +59,7 @@ impl Stop {
     }
 
     async fn wait_for(&self, settings: &Settings, file: &ServerFile) -> Result<bool, Problem> {
-        let deadline = Instant::now() + Duration::from_secs(self.wait);
+        let deadline = Instant::now() + Duration::from_secs(self.wait.into());
         while Instant::now() < deadline {
             if !file.holds(&settings.home).map_err(Problem::Process)? {
                 return Ok(true);

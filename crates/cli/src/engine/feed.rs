@@ -29,8 +29,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(3);
 pub(crate) enum Heard {
     /// News of a run.
     News(Box<Notification>),
-    /// So many news were missed.
-    Missed(u64),
+    /// So many news were missed, if anybody counted them.
+    Missed(Option<u64>),
     /// There will be no more.
     Over,
 }
@@ -79,7 +79,7 @@ impl Feed {
         match self {
             Self::Own(news) => match news.recv().await {
                 Ok(notification) => Heard::News(Box::new(notification)),
-                Err(RecvError::Lagged(missed)) => Heard::Missed(missed),
+                Err(RecvError::Lagged(missed)) => Heard::Missed(Some(missed)),
                 Err(RecvError::Closed) => Heard::Over,
             },
             Self::Server { news, .. } => news.recv().await.unwrap_or(Heard::Over),
@@ -91,7 +91,7 @@ impl Feed {
         match self {
             Self::Own(news) => match news.try_recv() {
                 Ok(notification) => Some(Heard::News(Box::new(notification))),
-                Err(TryRecvError::Lagged(missed)) => Some(Heard::Missed(missed)),
+                Err(TryRecvError::Lagged(missed)) => Some(Heard::Missed(Some(missed))),
                 Err(TryRecvError::Empty | TryRecvError::Closed) => None,
             },
             Self::Server { news, .. } => news.try_recv().ok(),
@@ -162,8 +162,11 @@ impl Listener {
                 None => return,
             },
         };
-        if self.missed > 0 && self.sender.try_send(Heard::Missed(self.missed)).is_ok() {
-            self.missed = 0;
+        if self.missed > 0 {
+            let missed = Heard::Missed(Some(self.missed));
+            if self.sender.try_send(missed).is_ok() {
+                self.missed = 0;
+            }
         }
         if self.sender.try_send(heard).is_err() {
             self.missed += 1;

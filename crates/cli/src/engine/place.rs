@@ -76,7 +76,7 @@ impl Place {
 }
 
 /// What a flag is refused with that only a process of its own can honour.
-pub(super) fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
+fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
     Problem::Refused(t!(
         settings.lang,
         "server-refuses-flag",

@@ -118,7 +118,7 @@ impl Remote {
         match self.client()?.fork(run, &body, &wish).await {
             Ok(made) => Ok(made.task_id),
             // For whoever called, the same as without a server.
-            Err(ClientError::Refused(problem))
+            Err(ClientError::Refused { problem, .. })
                 if at.0 < 1 || at > self.store.get(run).await?.head =>
             {
                 Err(Problem::Refused(problem.detail))

@@ -1,6 +1,10 @@
 //! Commands that find a server: it does the work, and they tell of it.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::Stdio;
+
 use rustix::process::Signal;
+use serde_json::Value;
 
 use crate::terminal::at_terminal;
 use crate::world::World;
@@ -196,6 +200,24 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
         );
     }
     assert!(world.tasks().is_empty());
+    // Nothing that starts work takes it silently.
+    let made = world.json(&["run", "x", "--json", "--model", &model]);
+    let id = made["task_id"].as_str().unwrap();
+    for command in [
+        &["demo"][..],
+        &["resume"],
+        &["spawn", "y", "--model", &model],
+        &["replay", id, "--from", "1"],
+    ] {
+        let said = world.sortie(&[command, &["-c", "subagents.max_concurrent=2"]].concat());
+        assert_eq!(said.code, Some(6), "{command:?}: {said:#?}");
+        let expected = "-c is for a process that has the store to itself";
+        assert!(
+            said.err.starts_with("error: ") && said.err.contains(expected),
+            "{command:?}: {said:#?}"
+        );
+    }
+    assert_eq!(world.tasks().len(), 1);
 }
 
 #[test]
@@ -349,6 +371,77 @@ fn a_client_goes_on_when_its_server_comes_back() {
         (Some(0), "after all\n"),
         "{said:#?}"
     );
+}
+
+#[test]
+fn a_stream_says_what_it_missed_while_its_server_was_away() {
+    let world = World::new();
+    let model = world.scenario(CHILD_HANGS);
+    let mut server = world.serve();
+    let mut run = world
+        .command(&["run", "top", "--stream-json", "--model", &model])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    let mut next_of = |kind: &str| lines.find(|line| line["type"] == kind).unwrap();
+    next_of("started");
+    server.signal(Signal::KILL);
+    assert_eq!(server.end().code, None);
+    let _again = world.serve();
+    // Nobody counted: the numbers of the first server mean nothing to the second.
+    assert_eq!(next_of("missed")["count"], Value::Null);
+    run.kill().unwrap();
+    run.wait().unwrap();
+}
+
+#[test]
+fn agents_have_the_same_model_with_and_without_a_server() {
+    // Nobody answers there, and nobody has to: a model is chosen when a task is made.
+    let world = World::new()
+        .with("ANTHROPIC_API_KEY", "sk-none")
+        .with("ANTHROPIC_BASE_URL", "http://127.0.0.1:1");
+    let models = |label: &str| {
+        ["explore", "general"].map(|agent| {
+            let words = format!("{label} {agent}");
+            world.json(&["spawn", &words, "--agent", agent, "--detach", "--json"])["model"].clone()
+        })
+    };
+    let alone = models("alone");
+    assert_ne!(alone[0], alone[1], "explore gets the small one");
+    let _server = world.serve();
+    assert_eq!(models("served"), alone);
+}
+
+#[test]
+fn a_long_instruction_is_refused_in_the_same_words_with_and_without_a_server() {
+    let world = World::new();
+    let check = || {
+        // The last one is cut inside of a character if it is cut by bytes.
+        for text in [
+            "x".repeat(200_001),
+            "\u{1}".repeat(5 << 20),
+            "长".repeat(1 << 20),
+        ] {
+            let mut child = world
+                .command(&["run", "-", "--model", "offline"])
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            // Whoever has read enough does not read the rest.
+            child.stdin.take().unwrap().write_all(text.as_bytes()).ok();
+            let said = child.wait_with_output().unwrap();
+            let words = String::from_utf8(said.stderr).unwrap();
+            assert_eq!(said.status.code(), Some(2), "{words}");
+            assert!(words.contains("longer than 200000 characters"), "{words}");
+        }
+    };
+    check();
+    let _server = world.serve();
+    check();
+    assert!(world.tasks().is_empty());
 }
 
 #[test]

@@ -282,6 +282,36 @@ fn after_an_outside_sink_accepted() {
     assert_eq!(world.task("work")["delivery"], "delivered");
 }
 
+/// A child that has just ended may owe its parent the result: it is deleted after that has arrived.
+#[test]
+fn a_child_that_just_ended_can_be_deleted() {
+    for is_served in [false, true] {
+        let world = World::new();
+        world.write("note.txt", "hello\n");
+        let model = world.scenario(SCENARIO);
+        let died = world
+            .command(&["run", "top", "--model", &model, "--yes"])
+            .env("SORTIE_CRASH_AT", "after-finish:1")
+            .output()
+            .unwrap();
+        assert_eq!(died.status.signal(), Some(9), "{died:?}");
+        let ended = world
+            .tasks()
+            .into_iter()
+            .find(|task| task["status"] == "completed")
+            .unwrap();
+        assert_eq!(ended["delivery"], "pending", "{ended}");
+        let _server = is_served.then(|| world.serve());
+        let deleted = world.json(&[
+            "tasks",
+            "delete",
+            ended["task_id"].as_str().unwrap(),
+            "--json",
+        ]);
+        assert_eq!(deleted["deleted"], 1, "{deleted}");
+    }
+}
+
 /// The control: with delivery switched off, the same checks must notice.
 #[test]
 fn a_broken_outbox_is_noticed() {

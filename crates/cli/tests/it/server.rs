@@ -77,6 +77,20 @@ fn a_server_says_where_it_is_and_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_health_check_gets_one_of_two_answers() {
+    let world = World::new();
+    let _server = world.serve();
+    assert_eq!(world.sortie(&["status"]).code, Some(0));
+    // Nobody can read it, not even root.
+    let token = world.home().join("token");
+    std::fs::remove_file(&token).unwrap();
+    std::fs::create_dir(&token).unwrap();
+    let said = world.sortie(&["status"]);
+    assert_eq!(said.code, Some(1), "{said:#?}");
+    assert!(said.err.contains("token"), "{said:#?}");
+}
+
+#[test]
 fn a_program_gets_the_address_as_json() {
     let world = World::new();
     let mut server = world.start(&["serve", "--listen", "127.0.0.1:0", "--json"]);
@@ -132,7 +146,10 @@ fn a_server_stops_when_it_is_asked_to() {
     let none = world.sortie(&["stop"]);
     assert_eq!(none.code, Some(4), "{none:#?}");
     let server = world.serve();
-    let said = world.ok(&["stop"]);
+    let endless = u64::MAX.to_string();
+    let said = world.sortie(&["stop", "--wait", &endless]);
+    assert_eq!(said.code, Some(2), "{said:#?}");
+    let said = world.ok(&["stop", "--wait", &u32::MAX.to_string()]);
     assert_eq!(
         said.out,
         format!("The server (pid {}) has stopped.\n", server.pid())

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod patient;
 mod support;
 
 use std::time::Duration;
@@ -66,6 +67,31 @@ async fn what_happens_is_heard_and_goes_on_where_it_broke_off() {
     world.stage.end_of(second).await;
     let mut events = client.events(Some(&last_id)).await.unwrap();
     until_completed(&mut events, second).await;
+}
+
+#[tokio::test]
+async fn what_another_life_of_the_server_cannot_tell_is_told_as_missed() {
+    let mut world = World::begin().await;
+    let mut events = world.client().events(None).await.unwrap();
+    let first = world.client().create(&task("one"), "one").await.unwrap();
+    until_completed(&mut events, first.task_id).await;
+    let last_id = events.last_id().unwrap().to_owned();
+    drop(events);
+    world.stop().await;
+    world.serve_again().await;
+    let client = world.client();
+    let mut events = client.events(Some(&last_id)).await.unwrap();
+    let heard = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+    assert_eq!(heard.unwrap(), Some(Heard::Missed(None)));
+    // Whoever comes for the first time has missed nothing.
+    let mut events = client.events(None).await.unwrap();
+    let second = client.create(&task("two"), "two").await.unwrap();
+    let heard = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
+    let heard = heard.unwrap().unwrap();
+    assert!(
+        matches!(&heard, Heard::Event(event) if event.task_id == second.task_id),
+        "{heard:?}"
+    );
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ pub(crate) struct World {
     pub(crate) address: SocketAddr,
     token: Token,
     serving: Option<(CancellationToken, JoinHandle<()>)>,
-    _home: TempDir,
+    home: TempDir,
 }
 
 impl World {
@@ -58,31 +58,38 @@ impl World {
         let home = TempDir::new().unwrap();
         let keys = KeyFile::open(home.path()).unwrap();
         let token = keys.ensure_first(stage.runtime().now()).unwrap().reveal();
+        let mut world = Self {
+            stage,
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            token: Token::new(token),
+            serving: None,
+            home,
+        };
+        world.serve_again().await;
+        world
+    }
+
+    /// Starts a server, at another address than the one before it.
+    pub(crate) async fn serve_again(&mut self) {
         let config = ServerConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             hosts: Vec::new(),
-            workspaces: vec![stage.workspace().to_owned()],
+            workspaces: vec![self.stage.workspace().to_owned()],
             tenants: BTreeMap::new(),
-            home: home.path().to_owned(),
+            home: self.home.path().to_owned(),
             lang: Lang::En,
             default_model: MODEL.to_owned(),
             default_mode: Mode::Default,
             proof: PROOF,
             limits: ServerLimits::default(),
         };
-        let server = Server::bind(config, stage.shared_runtime(), Arc::new(Binary));
+        let server = Server::bind(config, self.stage.shared_runtime(), Arc::new(Binary));
         let server = server.await.unwrap();
-        let address = server.address();
+        self.address = server.address();
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let task = tokio::spawn(async move { server.serve(stopped).await.unwrap() });
-        Self {
-            stage,
-            address,
-            token: Token::new(token),
-            serving: Some((stop, task)),
-            _home: home,
-        }
+        self.serving = Some((stop, task));
     }
 
     /// The administrator.

@@ -4,7 +4,8 @@ use sortie_core::RequestFilter;
 use sortie_store::ReadStore;
 use sortie_text::t;
 
-use super::{Check, SHOWN_PROBLEMS, chain};
+use super::{Check, SHOWN_PROBLEMS};
+use crate::problem::joined;
 use crate::settings::Settings;
 
 /// Whether the audit is as it was written.
@@ -33,7 +34,7 @@ pub(super) async fn audit(settings: &Settings, store: &ReadStore) -> Check {
                 t!(lang, "hint-audit"),
             )
         }
-        Err(error) => Check::fail("audit", chain(&error), t!(lang, "doctor-store-todo")),
+        Err(error) => Check::fail("audit", joined(&error), t!(lang, "doctor-store-todo")),
     }
 }
 
@@ -49,7 +50,7 @@ pub(super) async fn approvals(settings: &Settings, store: &ReadStore) -> Check {
             t!(lang, "doctor-approvals-open", count = requests.len()),
             t!(lang, "doctor-approvals-todo"),
         ),
-        Err(error) => Check::fail("approvals", chain(&error), t!(lang, "doctor-store-todo")),
+        Err(error) => Check::fail("approvals", joined(&error), t!(lang, "doctor-store-todo")),
     }
 }
 
