@@ -70,7 +70,7 @@ fn a_run_is_the_same_with_and_without_a_server() {
             .out;
         let kinds: Vec<String> = lines
             .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
             .map(|line| line["type"].as_str().unwrap_or("the task").to_owned())
             .collect();
         for kind in ["started", "tool", "progress", "completed"] {
@@ -435,7 +435,7 @@ fn a_long_instruction_is_refused_in_the_same_words_with_and_without_a_server() {
             let said = child.wait_with_output().unwrap();
             let words = String::from_utf8(said.stderr).unwrap();
             assert_eq!(said.status.code(), Some(2), "{words}");
-            assert!(words.contains("longer than 200000 characters"), "{words}");
+            assert!(words.contains("longer than 200,000 characters"), "{words}");
         }
     };
     check();
@@ -545,7 +545,7 @@ fn ids_and_results_read_the_same_in_every_way() {
     let (status, body) =
         crate::server::ask(&world, token.trim(), "GET", &format!("/api/tasks/{id}"));
     assert_eq!(status, 200, "{body}");
-    let over_http: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let over_http: Value = serde_json::from_str(&body).unwrap();
     let shown = world.json(&["tasks", "show", id, "--json"]);
     for (name, value) in task.as_object().unwrap() {
         assert_eq!(&over_http[name], value, "{name}");

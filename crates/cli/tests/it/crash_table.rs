@@ -3,9 +3,10 @@
 
 use std::os::unix::process::ExitStatusExt;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::world::World;
+use crate::world::{Running, World};
 
 /// A main agent with a child of each recovery class, and one in the background.
 const SCENARIO: &str = r#"
@@ -289,18 +290,13 @@ fn a_child_that_just_ended_can_be_deleted() {
         let world = World::new();
         world.write("note.txt", "hello\n");
         let model = world.scenario(SCENARIO);
-        let died = world
-            .command(&["run", "top", "--model", &model, "--yes"])
-            .env("SORTIE_CRASH_AT", "after-finish:1")
-            .output()
-            .unwrap();
-        assert_eq!(died.status.signal(), Some(9), "{died:?}");
-        let ended = world
-            .tasks()
-            .into_iter()
-            .find(|task| task["status"] == "completed")
-            .unwrap();
-        assert_eq!(ended["delivery"], "pending", "{ended}");
+        let mut command = world.command(&["run", "top", "--model", &model, "--yes"]);
+        command.env("SORTIE_BREAK", "outbox");
+        let mut died = Running::start(command);
+        died.hears("[code] runner - done").signal(Signal::KILL);
+        assert_eq!(died.end().code, None);
+        let is_owed = |task: &Value| task["delivery"] == "pending" && task["status"] == "completed";
+        let ended = world.tasks().into_iter().find(is_owed).unwrap();
         let _server = is_served.then(|| world.serve());
         let deleted = world.json(&[
             "tasks",

@@ -209,7 +209,8 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    fn start(mut command: Command) -> Self {
+    /// Starts it and listens.
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

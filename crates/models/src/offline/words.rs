@@ -63,13 +63,12 @@ pub(super) fn about_itself(lang: Lang) -> String {
          not done what you asked, and I cannot.\n\n\
          What I can do is survey a folder with real tools and real subagents: run `sortie demo`, or \
          ask me for a survey or an overview of this project.\n\n\
-         This build has no model provider yet; real models come with a later release. Until then, a \
-         program that embeds Sortie can bring its own through the `Model` port, and a test can \
-         script one with the model name `script:FILE`.",
+         For anything else choose a model: set the key of a vendor, for example ANTHROPIC_API_KEY, or start \
+         a local server such as Ollama. `sortie models list` shows what there is.",
         "我是 Sortie 内置的离线模型：只有几条规则，不联网，也不理解内容。您交代的事情我没有做，也做不了。\n\n\
          我能做的是用真实的工具和子 Agent 调查一个文件夹：运行 `sortie demo`，或者让我给出这个项目的概览。\n\n\
-         这个版本还没有接入模型服务商，真正的模型会在后续版本提供。在那之前，嵌入 Sortie 的程序可以通过 \
-         `Model` 接口接入自己的模型，测试可以用模型名 `script:FILE` 编写脚本。",
+         其他事情请选用真正的模型：设置服务商的密钥（例如 ANTHROPIC_API_KEY），或启动 Ollama 等本地服务器。\
+         `sortie models list` 会列出可用的模型。",
     )
 }
 
