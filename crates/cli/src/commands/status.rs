@@ -46,12 +46,10 @@ impl Status {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let found = self.look(settings).await;
         // Health checks know two answers only; what stands in the way is told beside them.
-        Ok(
-            found.unwrap_or_else(|problem| match problem.tell(settings.lang) {
-                Exit::Ok => Exit::Ok,
-                _ => Exit::Failed,
-            }),
-        )
+        found.or_else(|problem| {
+            let is_fine = problem.tell(settings.lang) == Exit::Ok;
+            Ok(if is_fine { Exit::Ok } else { Exit::Failed })
+        })
     }
 
     async fn look(&self, settings: &Settings) -> Result<Exit, Problem> {
