@@ -27,6 +27,8 @@ pub(crate) struct Asking {
     /// The wait that the provider asked for with its last refusal.
     wish_ms: Option<u64>,
     overflow: Overflow,
+    /// The place of the model that found the history too long, until one answers.
+    too_long_for: Option<usize>,
 }
 
 /// How far a run is with a history that is too long.
@@ -59,6 +61,9 @@ impl Asking {
         self.failures += 1;
         self.wish_ms = None;
         let has_next = self.place < others;
+        if fault == Fault::ContextOverflow {
+            self.too_long_for = Some(self.place);
+        }
         match fault {
             Fault::Transient => self.again_or_next(has_next),
             Fault::RateLimited { .. } if has_next => self.next_model(),
@@ -104,10 +109,12 @@ impl Asking {
         self.failures = 0;
         self.wish_ms = None;
         self.overflow = Overflow::Fits;
+        self.too_long_for = None;
     }
 
-    /// The history was made shorter.
+    /// The history was made shorter, for the model that had found it too long.
     pub(crate) fn shortened(&mut self) {
+        self.place = self.too_long_for.unwrap_or(self.place);
         self.failures = 0;
         self.overflow = Overflow::Shortened;
     }

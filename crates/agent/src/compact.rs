@@ -71,10 +71,7 @@ pub(crate) fn plan(lang: Lang, history: &[SharedMessage]) -> Option<Compaction> 
         }
         // Older ones do not come back in after a newer one was too long.
         left = 0;
-        let id = candidate
-            .full
-            .cloned()
-            .unwrap_or_else(|| BlobId::of(candidate.text.as_bytes()));
+        let id = name_of(candidate.text, candidate.full);
         let summary = summary(lang, candidate, &id);
         saved += candidate.chars.saturating_sub(summary.chars().count());
         if candidate.full.is_none() {
@@ -106,24 +103,82 @@ pub(crate) fn plan(lang: Lang, history: &[SharedMessage]) -> Option<Compaction> 
 }
 
 /// Puts the summaries in their places.
+///
+/// A part is found by what it was, and its place in the history only says which of several equal ones
+/// it was: the beginning of a conversation may have been removed since, and then everything behind
+/// it stands further to the front. What is no longer there needs no summary.
 pub(crate) fn apply(history: &mut [SharedMessage], parts: &[CompactedPart]) {
+    let mut places = places(history);
     for part in parts {
-        let Some(message) = history.get_mut(part.message) else {
-            continue;
-        };
-        match (Arc::make_mut(message), part.result) {
-            (Message::Tools { results }, Some(index)) => {
-                if let Some(result) = results.get_mut(index) {
-                    result.text.clone_from(&part.summary);
-                    result.full = Some(part.full.clone());
-                    result.images.clear();
-                }
-            }
-            (Message::Notice { text }, None) => text.clone_from(&part.summary),
-            (Message::Tools { .. }, None)
-            | (Message::Notice { .. }, Some(_))
-            | (Message::User { .. } | Message::Assistant { .. }, _) => {}
+        let equal = |place: &Place| place.full == part.full;
+        let found = places
+            .iter()
+            .position(|place| place.is_of(part) && equal(place))
+            .or_else(|| places.iter().position(equal));
+        if let Some(found) = found {
+            let place = places.remove(found);
+            shorten(history, &place, part);
         }
+    }
+}
+
+/// A place in a history that can hold a summary.
+struct Place {
+    message: usize,
+    result: Option<usize>,
+    /// The name of the whole text.
+    full: BlobId,
+}
+
+impl Place {
+    fn is_of(&self, part: &CompactedPart) -> bool {
+        (self.message, self.result) == (part.message, part.result)
+    }
+}
+
+fn places(history: &[SharedMessage]) -> Vec<Place> {
+    let mut places = Vec::new();
+    for (message, said) in history.iter().enumerate() {
+        match &**said {
+            Message::Tools { results } => {
+                places.extend(results.iter().enumerate().map(|(index, result)| Place {
+                    message,
+                    result: Some(index),
+                    full: name_of(&result.text, result.full.as_ref()),
+                }));
+            }
+            Message::Notice { text } => places.push(Place {
+                message,
+                result: None,
+                full: name_of(text, None),
+            }),
+            Message::User { .. } | Message::Assistant { .. } => {}
+        }
+    }
+    places
+}
+
+/// The name of a whole text, which may be somewhere else already.
+fn name_of(text: &str, full: Option<&BlobId>) -> BlobId {
+    full.cloned().unwrap_or_else(|| BlobId::of(text.as_bytes()))
+}
+
+fn shorten(history: &mut [SharedMessage], place: &Place, part: &CompactedPart) {
+    let Some(message) = history.get_mut(place.message) else {
+        return;
+    };
+    match (Arc::make_mut(message), place.result) {
+        (Message::Tools { results }, Some(index)) => {
+            if let Some(result) = results.get_mut(index) {
+                result.text.clone_from(&part.summary);
+                result.full = Some(part.full.clone());
+                result.images.clear();
+            }
+        }
+        (Message::Notice { text }, None) => text.clone_from(&part.summary),
+        (Message::Tools { .. }, None)
+        | (Message::Notice { .. }, Some(_))
+        | (Message::User { .. } | Message::Assistant { .. }, _) => {}
     }
 }
 

@@ -52,13 +52,16 @@ pub struct RunState {
     repeats: Repeats,
     asking: Asking,
     nudges: Nudges,
+    /// How often it went on after its last word, because somebody had said something meanwhile.
+    went_on: u32,
     last_text: Option<String>,
     /// What the provider has counted of the history, and the model that did.
     counted: Option<(String, Counted)>,
     /// Kinds of budget that the model has been warned about.
     warned: BTreeSet<BudgetKind>,
     worktree: Option<Worktree>,
-    changes: Option<Changes>,
+    /// What became of the worktree, once that was collected.
+    collected: Option<Option<Changes>>,
     started_at: Option<Timestamp>,
     head: Seq,
     epoch: Epoch,
@@ -166,7 +169,7 @@ impl RunState {
         let mut history = past.history.clone();
         let todos = match spec.fork {
             // Whoever branches off goes on in the middle of things, but never after the last word.
-            Some(_) => {
+            Some(_) if !history.is_empty() => {
                 if let Some(Message::Assistant { .. }) = history.last().map(|last| &**last) {
                     history.push(Arc::new(Message::Notice {
                         text: text(spec.lang, "notice-fork", &[]),
@@ -174,7 +177,8 @@ impl RunState {
                 }
                 past.todos.clone()
             }
-            None => {
+            // What somebody branched off from may have been removed since.
+            Some(_) | None => {
                 history.push(Arc::new(Message::User {
                     text: spec.task.clone(),
                 }));
@@ -200,11 +204,12 @@ impl RunState {
             repeats: Repeats::default(),
             asking: Asking::default(),
             nudges: Nudges::default(),
+            went_on: 0,
             last_text: None,
             counted: None,
             warned: BTreeSet::new(),
             worktree: None,
-            changes: None,
+            collected: None,
             started_at: None,
             head: Seq(0),
             epoch: Epoch(0),
@@ -288,7 +293,7 @@ impl RunState {
             Event::BudgetLow { balances } => self.budget_low(balances),
             Event::BudgetSpent { kind, limit, left } => self.budget_spent(*kind, *limit, *left),
             Event::Isolated { worktree } => self.worktree = Some(worktree.clone()),
-            Event::Collected { changes } => self.changes.clone_from(changes),
+            Event::Collected { changes } => self.collected = Some(changes.clone()),
             Event::Finished { outcome } => self.finished(outcome),
         }
         self.head = entry.seq;
@@ -454,6 +459,9 @@ impl RunState {
     fn compacted(&mut self, parts: &[CompactedPart]) {
         compact::apply(&mut self.history, parts);
         self.counted = None;
+        // It could be made shorter, whatever the failure before looked like: what was shortened may
+        // be in a past that was removed since.
+        self.phase = Phase::Thinking;
         self.asking.shortened();
         let mut notice = text(
             self.spec.lang,
@@ -485,11 +493,7 @@ impl RunState {
     }
 
     fn budget_spent(&mut self, kind: BudgetKind, limit: u64, left: u64) {
-        if let Phase::Acting(batch) = std::mem::replace(&mut self.phase, Phase::Resting) {
-            let words = text(self.spec.lang, "call-no-budget", &[]);
-            let results = batch.close(&words);
-            self.push(Message::Tools { results });
-        }
+        self.close_batch("call-no-budget");
         let spent = render::amount(self.spec.lang, kind, limit.saturating_sub(left));
         let limit = render::amount(self.spec.lang, kind, limit);
         self.conclude_failed(
@@ -526,6 +530,7 @@ impl RunState {
                 InboxItem::Steer { from, text: words } => {
                     let notice = render::steer_notice(self.spec.lang, *from, words);
                     self.push_notice(notice);
+                    self.go_on();
                 }
                 InboxItem::Reply {
                     request,
@@ -548,6 +553,7 @@ impl RunState {
                     };
                     let notice = render::question_notice(self.spec.lang, asker, request, question);
                     self.push_notice(notice);
+                    self.go_on();
                 }
             }
         }
@@ -609,24 +615,38 @@ impl RunState {
         let Some(results) = batch.results() else {
             return;
         };
-        self.push(Message::Tools { results });
+        self.push_results(results);
         self.phase = Phase::Thinking;
         self.raise_progress();
-        for notice in std::mem::take(&mut self.held_notices) {
-            self.push(Message::Notice { text: notice });
-        }
         let times = self.repeats.count();
         if times >= REPEATS_BEFORE_NOTICE {
             self.notice("notice-loop", &[("count", u64::from(times).into())]);
         }
     }
 
-    fn finished(&mut self, outcome: &Outcome) {
-        if let Phase::Acting(batch) = std::mem::replace(&mut self.phase, Phase::Resting) {
-            let words = text(self.spec.lang, "call-cancelled", &[]);
-            let results = batch.close(&words);
-            self.push(Message::Tools { results });
+    /// Answers the calls that have no answer, because nobody will run them any more.
+    fn close_batch(&mut self, key: &str) {
+        match std::mem::replace(&mut self.phase, Phase::Thinking) {
+            Phase::Acting(batch) => {
+                let words = text(self.spec.lang, key, &[]);
+                self.push_results(batch.close(&words));
+            }
+            other @ (Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_)) => {
+                self.phase = other
+            }
         }
+    }
+
+    /// The results of a batch, and behind them what came while its calls were open.
+    fn push_results(&mut self, results: Vec<ToolResult>) {
+        self.push(Message::Tools { results });
+        for notice in std::mem::take(&mut self.held_notices) {
+            self.push(Message::Notice { text: notice });
+        }
+    }
+
+    fn finished(&mut self, outcome: &Outcome) {
+        self.close_batch("call-cancelled");
         if let Outcome::Completed { .. } = outcome {
             self.progress = 100;
         }
@@ -651,6 +671,18 @@ impl RunState {
                 self.push(Message::Notice { text: notice });
                 self.phase = Phase::Thinking;
             }
+        }
+    }
+
+    /// Whoever has said its last word while somebody spoke to it answers that too. A worktree that
+    /// was collected cannot be worked in any more.
+    fn go_on(&mut self) {
+        if let Phase::Concluding(Outcome::Completed { .. }) = self.phase
+            && self.collected.is_none()
+            && self.went_on < self.spec.limits.max_iterations
+        {
+            self.went_on += 1;
+            self.phase = Phase::Thinking;
         }
     }
 

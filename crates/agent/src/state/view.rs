@@ -123,7 +123,10 @@ impl RunState {
 
     /// What it changed in its worktree, once that was collected.
     pub const fn changes(&self) -> Option<&Changes> {
-        self.changes.as_ref()
+        match &self.collected {
+            Some(changes) => changes.as_ref(),
+            None => None,
+        }
     }
 
     /// What this model has counted of the history; another one counts otherwise.
@@ -180,12 +183,7 @@ impl RunState {
 
     /// What a run that goes on from here begins with; calls without an answer get one.
     pub fn into_past(mut self) -> Past {
-        if let Phase::Acting(batch) = std::mem::replace(&mut self.phase, Phase::Resting) {
-            let words = text(self.spec.lang, "call-forked", &[]);
-            self.push(Message::Tools {
-                results: batch.close(&words),
-            });
-        }
+        self.close_batch("call-forked");
         Past {
             history: self.history,
             todos: self.todos,

@@ -167,5 +167,6 @@ fn a_budget_that_is_nearly_spent_is_told_once_and_a_spent_one_ends_the_run() {
     user: look around
     assistant: so far read_file#1-0 read_file#1-1
     tools: #1-0 A #1-1 Not run: the budget is used up.
+    notice: [Budget nearly spent] What is left: $0.1500 of $1.0000. Finish what matters most and report while you can.
     ");
 }

@@ -251,6 +251,49 @@ fn a_fork_after_the_last_word_is_asked_to_go_on() {
     ");
 }
 
+/// A conversation whose beginning is removed: what was shortened of it is nowhere to be found.
+#[test]
+fn a_journal_means_the_same_however_much_of_the_past_is_left() {
+    let long = |word: &str| word.repeat(400);
+    let mut first = Player::new(spec());
+    first
+        .call(&[read("a")])
+        .result("1-0", &long("first "))
+        .say("one");
+    let mut second = Player::after(&first.state.clone().into_past(), spec());
+    second
+        .call(&[read("b")])
+        .result("1-0", &long("second "))
+        .call(&[read("c")])
+        .result("2-0", &long("third "))
+        .fail(Fault::ContextOverflow)
+        .shorten()
+        .say("two");
+    let own = |state: &RunState, from: usize| state.messages()[from..].to_vec();
+    let before = first.state.messages().len();
+    let alone = RunState::fold(&Past::default(), &second.entries).expect("a journal");
+    assert_eq!(own(&alone, 0), own(&second.state, before));
+    assert!(!whole(&alone.messages()[2]).contains(&long("second ")));
+    assert_eq!(alone.summary(), second.state.summary());
+
+    // The only part that could be shortened was in the past: the failure looks final without it, and
+    // what followed says that it was not.
+    let fallback = || {
+        let mut spec = spec();
+        spec.fallbacks = vec!["other".to_owned()];
+        spec
+    };
+    for spec in [spec(), fallback()] {
+        let mut third = Player::after(&first.state.clone().into_past(), spec);
+        third.fail(Fault::ContextOverflow).shorten();
+        let alone = RunState::fold(&Past::default(), &third.entries).expect("a journal");
+        assert_eq!(alone.next_model(), "script");
+        third.say("three");
+        let alone = RunState::fold(&Past::default(), &third.entries).expect("a journal");
+        assert_eq!(own(&alone, 0), own(&third.state, before));
+    }
+}
+
 #[test]
 fn a_call_that_was_cut_off_may_be_made_again_once() {
     let mut player = Player::new(spec());

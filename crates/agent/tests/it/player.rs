@@ -8,7 +8,7 @@ use sortie_core::{
     AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
     CancelledBy, ChildRef, ChildWait, Cleanup, Confinement, EdgeMode, Epoch, Event, Fault,
     InboxItem, Isolation, JournalEntry, Lane, Lang, Limits, Message, Outcome, Policy, Priority,
-    ResultStatus, RunId, RunSpec, Sampling, Seq, SessionKey, StopReason, Timestamp, Todo,
+    ResultStatus, RunId, RunSpec, Sampling, Sender, Seq, SessionKey, StopReason, Timestamp, Todo,
     TodoStatus, ToolCall, ToolResult, Usage,
 };
 use uuid::Uuid;
@@ -277,6 +277,15 @@ impl Player {
                     text: format!("result of {child}"),
                 },
             )],
+        })
+    }
+
+    pub(crate) fn steer(&mut self, words: &str) -> &mut Self {
+        self.push(Event::InboxTaken {
+            items: vec![InboxItem::Steer {
+                from: Sender::Person,
+                text: words.to_owned(),
+            }],
         })
     }
 

@@ -31,6 +31,9 @@ fn drive(dice: &Dice) -> Player {
             // A crash: somebody else claims.
             player.claim();
         }
+        if die.is_multiple_of(13) && player.state.outcome().is_none() {
+            player.steer("mind the step");
+        }
         if die == 251 {
             cancel = Some(Cancellation {
                 by: CancelledBy::Person,

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use sortie_core::{
-    CallId, Cancellation, CancelledBy, EdgeMode, Event, InboxItem, Outcome, Sender, StopReason,
-    Timestamp,
+    BudgetKind, CallId, Cancellation, CancelledBy, EdgeMode, Event, InboxItem, Outcome, Sender,
+    StopReason, Timestamp,
 };
 
 use crate::player::{Player, announcement, read, spec};
@@ -271,6 +271,67 @@ fn a_steer_follows_the_results_it_came_between() {
     tools: #1-0 A
     notice: [Added by the agent that started you] Take this into account from now on:
     ");
+}
+
+#[test]
+fn what_is_said_during_the_last_word_is_answered_too() {
+    let mut player = Player::new(spec());
+    player.say("all is well").steer("and the cellar?");
+    assert_eq!(player.next(), "ask turn 2");
+    player.say("wet");
+    assert_eq!(player.next(), "finish completed: wet");
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: all is well
+    notice: [Added by a person] Take this into account from now on:
+    assistant: wet
+    ");
+    // Nobody keeps a run from its end for ever.
+    player.steer("and now?").say("dry");
+    player.steer("and now?").say("wet again");
+    player.steer("and now?");
+    assert_eq!(player.next(), "finish completed: wet again");
+}
+
+#[test]
+fn what_is_said_to_a_run_whose_worktree_was_collected_is_only_kept() {
+    let mut player = Player::new(spec());
+    player.say("all is well");
+    player.push(Event::Collected { changes: None });
+    player.steer("and the cellar?");
+    assert_eq!(player.next(), "finish completed: all is well");
+    let last = format!("{:?}", player.state.messages().last());
+    assert!(last.contains("and the cellar?"), "{last}");
+}
+
+#[test]
+fn what_is_said_between_calls_stays_when_they_never_run() {
+    let end = |player: &mut Player, event: Event| {
+        player
+            .call(&[read("a")])
+            .steer("look in b, too")
+            .push(event);
+        let past = player.state.clone().into_past();
+        let words = format!("{:?}", past.history.last());
+        assert!(words.contains("look in b, too"), "{words}");
+    };
+    let spent = Event::BudgetSpent {
+        kind: BudgetKind::ToolCalls,
+        limit: 1,
+        left: 0,
+    };
+    end(&mut Player::new(spec()), spent);
+    let cancelled = Event::Finished {
+        outcome: Outcome::Cancelled {
+            cancellation: Cancellation {
+                by: CancelledBy::Person,
+                reason: "enough".to_owned(),
+            },
+            partial: None,
+        },
+    };
+    end(&mut Player::new(spec()), cancelled);
+    end(&mut Player::new(spec()), Event::Paused);
 }
 
 #[test]
