@@ -1,7 +1,7 @@
 //! What a run knows when it is claimed: its own journal, and those of the runs it goes on from.
 
 use sortie_agent::{MAX_EARLIER_RUNS, Past, RunState};
-use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq};
+use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq, StoreError};
 
 use crate::runtime::Shared;
 
@@ -47,7 +47,7 @@ struct Earlier {
 }
 
 /// What happened in the runs that this one goes on from, oldest first. A conversation that is longer
-/// than its bound, or whose beginning was archived, begins where it is still known.
+/// than its bound, or whose beginning was archived or deleted, begins where it is still known.
 async fn past_of(shared: &Shared, entries: &[JournalEntry]) -> Result<Past, Unreadable> {
     let mut chain = Vec::new();
     let mut next = earlier(entries);
@@ -55,12 +55,12 @@ async fn past_of(shared: &Shared, entries: &[JournalEntry]) -> Result<Past, Unre
         if chain.len() == MAX_EARLIER_RUNS {
             break;
         }
-        let mut entries = shared
-            .store
-            .read(run, Seq(0))
-            .await
-            .map_err(|error| Unreadable(error.to_string()))?;
-        if entries.is_empty() && up_to.is_none() {
+        let mut entries = match shared.store.read(run, Seq(0)).await {
+            Ok(entries) => entries,
+            Err(StoreError::NotFound(_)) => Vec::new(),
+            Err(error) => return Err(Unreadable(error.to_string())),
+        };
+        if entries.is_empty() {
             break;
         }
         entries.retain(|entry| up_to.is_none_or(|last| entry.seq <= last));
