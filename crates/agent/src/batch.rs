@@ -16,11 +16,6 @@ pub struct OpenCall {
 }
 
 impl OpenCall {
-    /// Whether nobody has dealt with it yet.
-    pub const fn is_new(&self) -> bool {
-        matches!(self.status, CallStatus::Requested)
-    }
-
     fn awaits_approval(&self) -> bool {
         match &self.status {
             CallStatus::Asking(request) => match request.kind {

@@ -68,7 +68,7 @@ async fn fan_out(children: u32) -> anyhow::Result<Value> {
     let run = runtime
         .create(NewRun::new("send them out", folder.path(), "fixed"))
         .await?;
-    let record = runtime.execute(run).await?;
+    let record = runtime.wait_for(run).await?;
     let wall = started.elapsed();
     ensure!(record.status == Status::Completed, "{:?}", record.outcome);
     ensure!(record.summary.tool_calls == children, "calls are missing");

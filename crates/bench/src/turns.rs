@@ -177,7 +177,7 @@ pub(crate) async fn to_the_tool(_: u32) -> anyhow::Result<Value> {
             ..NewRun::new("probe", folder.path(), &format!("bench/{CALLS}"))
         })
         .await?;
-    runtime.execute(run).await?;
+    runtime.wait_for(run).await?;
     runtime.shut_down().await;
     server.abort();
     let sent = last_bytes

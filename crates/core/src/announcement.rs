@@ -34,6 +34,9 @@ pub struct Announcement {
     pub changes: Option<Changes>,
 }
 
+/// The longest message that a run can be sent, in characters.
+pub const MAX_MESSAGE_CHARS: usize = 100_000;
+
 /// Something waiting in a run's inbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

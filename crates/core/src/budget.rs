@@ -64,6 +64,30 @@ impl Budget {
         }
     }
 
+    /// A limit of one kind.
+    pub fn of(kind: BudgetKind, limit: u64) -> Self {
+        let limit = Some(limit);
+        let none = Self::default();
+        match kind {
+            BudgetKind::Tokens => Self {
+                tokens: limit,
+                ..none
+            },
+            BudgetKind::Usd => Self {
+                usd_micros: limit,
+                ..none
+            },
+            BudgetKind::ToolCalls => Self {
+                tool_calls: limit,
+                ..none
+            },
+            BudgetKind::Children => Self {
+                children: limit,
+                ..none
+            },
+        }
+    }
+
     /// The limit of a kind that an account keeps.
     pub const fn limit(self, kind: BudgetKind) -> Option<u64> {
         match kind {

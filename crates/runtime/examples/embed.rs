@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let run = runtime
         .create(NewRun::new("Survey this project", here, "offline"))
         .await?;
-    let record = runtime.execute(run).await?;
+    let record = runtime.wait_for(run).await?;
     println!("{}", record.result().unwrap_or_default());
     runtime.shut_down().await;
     Ok(())

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 
 use sortie_core::{
-    Delivered, Delivery, Notification, NotificationKind, OutboxEntry, Seq, Settlement, StoreResult,
-    Timestamp, WaitingOn,
+    Delivered, Delivery, Notification, NotificationKind, OutboxEntry, Settlement, StoreResult,
+    Timestamp,
 };
 
 use crate::crash::{self, Point};
@@ -25,30 +25,19 @@ pub(crate) async fn deliver_due(shared: &Shared) -> StoreResult<()> {
     }
     for delivered in shared.store.deliver(shared.clock.now()).await? {
         crash::point(Point::AfterDeliver);
-        tell(shared, delivered);
+        tell(shared, delivered).await;
     }
     Ok(())
 }
 
-fn tell(shared: &Shared, delivered: Delivered) {
+async fn tell(shared: &Shared, delivered: Delivered) {
     if delivered.accepted {
         shared
             .live
             .signal(delivered.parent, |signals| signals.inbox = true);
         shared.hint.notify_one();
-        // One that was parked waits for a slot now. The end of its journal is not known here.
-        shared.publish(Notification {
-            task_id: delivered.parent,
-            session_id: delivered.session.clone(),
-            root_id: delivered.root,
-            parent_id: delivered.grandparent,
-            tenant: delivered.tenant.clone(),
-            seq: Seq::default(),
-            at: shared.clock.now(),
-            kind: NotificationKind::Changed {
-                waiting_on: Some(WaitingOn::Slot),
-            },
-        });
+        // One that was parked waits for a slot now.
+        shared.record_changed(delivered.parent).await;
     }
     shared.publish(Notification {
         task_id: delivered.announcement.child,

@@ -11,6 +11,7 @@ use sortie_core::{
 };
 use tokio::sync::watch;
 
+use crate::live::Signals;
 use crate::past;
 use crate::runtime::Shared;
 
@@ -26,18 +27,47 @@ pub(crate) struct Asking {
     pub(crate) head: Seq,
 }
 
+/// What came of a question.
+pub(crate) enum Reply {
+    /// The model has answered, or failed.
+    Said(Result<ModelAnswer, ModelError>),
+    /// The run is to rest, and nothing had been sent.
+    NotAsked,
+}
+
 impl Asking {
-    /// Asks after `delay_ms`. Dropping the future stops the question.
+    /// Asks after `delay_ms`, unless the run is to rest before the question is sent. Dropping the
+    /// future stops the question.
     pub(crate) async fn ask(
         self,
         request: ModelRequest,
         delay_ms: u64,
-    ) -> Result<ModelAnswer, ModelError> {
-        if delay_ms > 0 {
-            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
-        }
-        let model = self.shared.models.find(&request.model)?;
+        signals: watch::Receiver<Signals>,
+    ) -> Reply {
+        // As long as this is not empty, nothing was sent.
         let (held, changes) = watch::channel(None);
+        if delay_ms > 0 {
+            tokio::select! {
+                biased;
+                () = is_to_rest(signals.clone()) => return Reply::NotAsked,
+                () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
+            }
+        }
+        let rests = rests_while_held(signals, changes.clone());
+        tokio::select! {
+            biased;
+            said = self.ask_now(request, held, changes) => Reply::Said(said),
+            () = rests => Reply::NotAsked,
+        }
+    }
+
+    async fn ask_now(
+        &self,
+        request: ModelRequest,
+        held: watch::Sender<Option<Held>>,
+        changes: watch::Receiver<Option<Held>>,
+    ) -> Result<ModelAnswer, ModelError> {
+        let model = self.shared.models.find(&request.model)?;
         let question = async {
             // Dropped with the question, which ends the showing too.
             let deltas = Deltas {
@@ -78,6 +108,36 @@ impl Asking {
                 () = closed(&changes) => return,
                 () = tokio::time::sleep(BETWEEN_HOLDS) => {}
             }
+        }
+    }
+}
+
+/// Returns when somebody wants the run to rest.
+async fn is_to_rest(mut signals: watch::Receiver<Signals>) {
+    let told = signals.wait_for(|signals| signals.pause).await.is_ok();
+    if !told {
+        // The claim is over; whoever holds the question drops it.
+        std::future::pending().await
+    }
+}
+
+/// Returns when somebody wants the run to rest while its question waits for the provider.
+async fn rests_while_held(
+    signals: watch::Receiver<Signals>,
+    mut held: watch::Receiver<Option<Held>>,
+) {
+    loop {
+        if held.wait_for(Option::is_some).await.is_err() {
+            // The question is over.
+            return std::future::pending().await;
+        }
+        tokio::select! {
+            biased;
+            // It was sent, or waits at another place: look again.
+            changed = held.changed() => if changed.is_err() {
+                return std::future::pending().await;
+            },
+            () = is_to_rest(signals.clone()) => return,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! How people rest runs, try them again, and go on with a conversation.
 
 use sortie_core::{
-    Event, InboxItem, Lane, ListFilter, NotificationKind, PauseReport, RunId, RunRecord, RunSpec,
-    Sender, StoreError,
+    Budget, Event, InboxItem, Lane, ListFilter, NotificationKind, PauseReport, RunId, RunRecord,
+    RunSpec, Sender, StoreError,
 };
 
-use crate::runtime::{NewRun, Runtime, RuntimeError};
+use crate::runtime::{NewRun, Runtime, RuntimeError, check_message};
 
 /// Where a message went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,8 @@ impl Runtime {
     /// The same under an id that was chosen before. Doing it twice makes one run.
     pub async fn retry_as(&self, run: RunId, again: RunId) -> Result<RunId, RuntimeError> {
         self.require_ended(run).await?;
-        let spec = self.spec(run).await?;
+        let mut spec = self.spec(run).await?;
+        spec.limits.budget = self.budget_alone(run, &spec).await?;
         let account = spec.limits.budget.needs_account().then_some(again);
         let retried = RunSpec {
             lane: match spec.parent {
@@ -83,6 +84,25 @@ impl Runtime {
         let admitted = self.register(again, retried).await;
         drop(one_at_a_time);
         admitted
+    }
+
+    /// What a run may spend when it, or a branch of it, runs again in a tree of its own. One that drew
+    /// from an account of its tree gets what is left there, as a limit of its own.
+    pub(crate) async fn budget_alone(
+        &self,
+        run: RunId,
+        spec: &RunSpec,
+    ) -> Result<Budget, RuntimeError> {
+        let mut budget = spec.limits.budget;
+        if spec.parent.is_none() {
+            return Ok(budget);
+        }
+        if spec.account.is_some_and(|account| account != run) {
+            for balance in self.shared.store.balances(run).await? {
+                budget = budget.within(Budget::of(balance.kind, balance.left()));
+            }
+        }
+        Ok(budget.or(self.shared.planner.settings.child.budget))
     }
 
     /// What a run was admitted with.
@@ -116,6 +136,7 @@ impl Runtime {
         new: NewRun,
         may_go_on: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
     ) -> Result<Said, E> {
+        check_message(&new.task)?;
         let one_at_a_time = self.shared.saying.lock().await;
         if let Some(turn) = turn
             && self.is_there(turn).await?
@@ -163,7 +184,8 @@ impl Runtime {
                     });
                 }
                 // It ended a moment ago, so this begins the next turn.
-                Err(StoreError::WrongState { .. } | StoreError::NotFound(_)) => {}
+                Err(StoreError::WrongState { status, .. }) if status.is_terminal() => {}
+                Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }

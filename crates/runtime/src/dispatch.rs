@@ -59,7 +59,7 @@ pub(crate) struct Ready<'a> {
     pub(crate) tool: &'a dyn Tool,
     facts: &'a ToolFacts,
     arguments: Value,
-    status: &'a CallStatus,
+    pub(crate) status: &'a CallStatus,
     ruling: Ruling,
 }
 

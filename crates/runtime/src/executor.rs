@@ -13,13 +13,12 @@ use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
     Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fault, Fence,
     Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
-    Park, Reason, RunSpec, StoreError, ToolCall, ToolSpec, TurnOptions, Unread, WaitingOn,
-    is_too_deep,
+    Park, Reason, RunSpec, StoreError, ToolCall, ToolSpec, TurnOptions, WaitingOn, is_too_deep,
 };
 use sortie_text::{first_chars, t};
 use tokio::sync::watch;
 
-use crate::ask::{Album, Asking};
+use crate::ask::{Album, Asking, Reply};
 use crate::audit::Auditor;
 use crate::authority::Authority;
 use crate::budget;
@@ -156,7 +155,7 @@ enum Went<T> {
 impl Executor {
     async fn run(mut self, mut inbox_hint: bool) -> Result<LetGo, PenError> {
         if let Some(refused) = self.settle_in().await? {
-            self.finish(refused, Unread::Dropped).await?;
+            self.finish(refused).await?;
             return Ok(LetGo::Ended);
         }
         loop {
@@ -176,19 +175,7 @@ impl Executor {
                     .live
                     .signal(self.fence.run, |signals| signals.inbox = false);
             }
-            let auditor = Auditor {
-                run: self.fence.run,
-                spec: &self.spec,
-                redactor: &self.shared.redactor,
-            };
-            let taken = self
-                .pen
-                .take_inbox(inbox_hint || signals.inbox, |state, entry| {
-                    auditor.answered_by_children(state, entry)
-                });
-            if taken.await? {
-                crash::point(Point::AfterTakeInbox);
-            }
+            self.take_inbox(inbox_hint || signals.inbox).await?;
             inbox_hint = false;
             let cancel = signals.cancel.or_else(|| self.pen.cancel().cloned());
             if cancel.is_none() && self.is_to_rest() && !self.pen.state().is_concluding() {
@@ -207,7 +194,7 @@ impl Executor {
                     inbox_hint = true;
                 }
                 Step::Finish(outcome) => {
-                    if self.finish(outcome, Unread::First).await? {
+                    if self.finish(outcome).await? {
                         return Ok(LetGo::Ended);
                     }
                     inbox_hint = true;
@@ -215,6 +202,23 @@ impl Executor {
                 Step::Done => return Ok(LetGo::Ended),
             }
         }
+    }
+
+    /// Takes messages into the journal, if there may be some; `true` if there were.
+    async fn take_inbox(&mut self, hinted: bool) -> Result<bool, PenError> {
+        let auditor = Auditor {
+            run: self.fence.run,
+            spec: &self.spec,
+            redactor: &self.shared.redactor,
+        };
+        let taken = self.pen.take_inbox(hinted, |state, entry| {
+            auditor.answered_by_children(state, entry)
+        });
+        let taken = taken.await?;
+        if taken {
+            crash::point(Point::AfterTakeInbox);
+        }
+        Ok(taken)
     }
 
     /// Goes to the place where the run works: a worktree of its own is made before anything else.
@@ -266,14 +270,26 @@ impl Executor {
         // Nothing is lost with a question: it is asked again.
         let asked = self
             .interruptions(Duration::ZERO)
-            .race(asking.ask(request, delay_ms))
+            .race(asking.ask(request, delay_ms, self.signals.clone()))
             .await;
         crash::point(Point::AfterModelAnswer);
         self.pen.settle().await?;
         match asked {
             Went::Interrupted => Ok(()),
-            Went::Through(Ok(answer)) => self.note_answer(turn, answer, reserved).await,
-            Went::Through(Err(error)) => self.note_failure(model, error, reserved).await,
+            Went::Through(Reply::Said(Ok(answer))) => {
+                self.note_answer(turn, answer, reserved).await
+            }
+            Went::Through(Reply::Said(Err(error))) => {
+                self.note_failure(model, error, reserved).await
+            }
+            Went::Through(Reply::NotAsked) if reserved.is_none() => Ok(()),
+            Went::Through(Reply::NotAsked) => {
+                let free_again = Facts {
+                    spent: Some(Amount::default()),
+                    ..Facts::default()
+                };
+                self.pen.write(free_again).await
+            }
         }
     }
 
@@ -393,7 +409,7 @@ impl Executor {
                 continue;
             }
             if let Prepared::Asks(ready) = prepared {
-                if !self.run_free(dispatch, std::mem::take(&mut free)).await? {
+                if !self.run_free(dispatch, std::mem::take(&mut free)).await? || self.is_to_rest() {
                     return Ok(());
                 }
                 prepared = match dispatch.ask(ready).await {
@@ -407,11 +423,13 @@ impl Executor {
                     }
                 };
             }
-            if !self.pay_for(open).await? {
-                return Ok(());
-            }
             match prepared {
-                Prepared::Answered(finished) => self.note(vec![*finished]).await?,
+                Prepared::Answered(finished) => {
+                    if let Some(empty) = self.pay_for(&open.status).await? {
+                        return self.spent_up(empty).await;
+                    }
+                    self.note(vec![*finished]).await?;
+                }
                 // Whoever was asked has answered above.
                 Prepared::Asks(_) => {}
                 Prepared::Free(ready) => {
@@ -426,6 +444,7 @@ impl Executor {
                     // Order matters to whoever changes something: what was asked for before runs
                     // before.
                     if !self.run_free(dispatch, std::mem::take(&mut free)).await?
+                        || self.is_to_rest()
                         || !self.run_guarded(dispatch, &ready).await?
                     {
                         return Ok(());
@@ -437,7 +456,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Runs calls beside each other; `false` if they were interrupted.
+    /// Runs calls beside each other; `false` if some of them did not run, or not to their end.
     async fn run_free<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
@@ -445,13 +464,18 @@ impl Executor {
     ) -> Result<bool, PenError> {
         let mut waiting = ready.into_iter();
         let mut running = FuturesUnordered::new();
+        let mut empty = None;
         loop {
-            while !self.is_to_rest()
+            while empty.is_none()
+                && !self.is_to_rest()
                 && running.len() < MAX_PARALLEL_CALLS
                 && let Some(ready) = waiting.next()
             {
-                self.announce_call(ready.call);
-                running.push(dispatch.run_free(ready));
+                empty = self.pay_for(ready.status).await?;
+                if empty.is_none() {
+                    self.announce_call(ready.call);
+                    running.push(dispatch.run_free(ready));
+                }
             }
             let mut finished = Vec::new();
             match self
@@ -460,7 +484,7 @@ impl Executor {
                 .await
             {
                 Went::Through(Some(first)) => finished.push(first),
-                Went::Through(None) => return Ok(true),
+                Went::Through(None) => break,
                 Went::Interrupted => return Ok(false),
             }
             while let std::task::Poll::Ready(Some(more)) = futures::poll!(running.next()) {
@@ -469,14 +493,24 @@ impl Executor {
             crash::point(Point::AfterTool);
             self.note(finished).await?;
         }
+        if let Some(empty) = empty {
+            // Only now that those that were paid for are done: this ends the run.
+            self.spent_up(empty).await?;
+            return Ok(false);
+        }
+        Ok(waiting.as_slice().is_empty())
     }
 
-    /// Runs one call alone, its intent first; `false` if it was interrupted.
+    /// Runs one call alone, its intent first; `false` if it did not run to its end.
     async fn run_guarded<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
         ready: &Ready<'a>,
     ) -> Result<bool, PenError> {
+        if let Some(empty) = self.pay_for(ready.status).await? {
+            self.spent_up(empty).await?;
+            return Ok(false);
+        }
         let intent = match self
             .interruptions(self.shared.planner.settings.shutdown_grace)
             .race(dispatch.settle(ready))

@@ -1,6 +1,6 @@
 //! A run that branches off another.
 
-use sortie_core::{Event, ForkPoint, Isolation, JournalEntry, Lane, Mode, RunId, RunSpec};
+use sortie_core::{ForkPoint, Isolation, Lane, Mode, RunId, RunSpec, Seq};
 
 /// Asks for a run that branches off another.
 #[derive(Clone, Debug)]
@@ -15,24 +15,21 @@ pub struct Fork {
     pub mode: Mode,
 }
 
-/// The new run: like the other, but the first of a tree of its own. Its tools stay those that the
-/// other was granted.
-pub(crate) fn spec_of(fork: Fork, entries: &[JournalEntry], run: RunId) -> Result<RunSpec, String> {
+/// The new run: like the other, whose journal ends at `head`, but the first of a tree of its own. Its
+/// tools stay those that the other was granted.
+pub(crate) fn spec_of(
+    fork: Fork,
+    mut spec: RunSpec,
+    head: Seq,
+    run: RunId,
+) -> Result<RunSpec, String> {
     let point = fork.point;
-    let Some(Event::Admitted { spec }) = entries.first().map(|entry| &entry.event) else {
+    if point.at.0 < 1 || point.at > head {
         return Err(format!(
-            "the journal of {} is gone, so nothing can branch off it",
-            point.run
-        ));
-    };
-    let last = entries.last().map_or(0, |entry| entry.seq.0);
-    if point.at.0 < 1 || point.at.0 > last {
-        return Err(format!(
-            "{} has the events 1 to {last}; there is no event {}",
+            "{} has the events 1 to {head}; there is no event {}",
             point.run, point.at
         ));
     }
-    let mut spec = (**spec).clone();
     spec.label = fork
         .label
         .unwrap_or_else(|| format!("{} (from {})", spec.label, point.at));

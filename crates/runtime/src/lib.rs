@@ -55,6 +55,6 @@ pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
 pub use sortie_policy::{Explanation, LayerView, Opinion, View};
-pub use spawn::Planner;
+pub use spawn::{MODELS_IN_FILES, Planner};
 pub use toolbox::{Toolbox, ToolboxError};
 pub use views::{Explained, LaneState, PolicyView, Whose};

@@ -154,12 +154,6 @@ impl Pen {
         Ok(())
     }
 
-    /// Whether there are messages, by what the store said about everything written.
-    pub(crate) async fn has_mail(&mut self) -> Result<bool, PenError> {
-        self.settle().await?;
-        Ok(self.inbox_waiting)
-    }
-
     /// Writes these with the next facts: they tell of calls that others have answered.
     pub(crate) fn write_later(&mut self, audit: Vec<AuditEntry>) {
         self.later.extend(audit);

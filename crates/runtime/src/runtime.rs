@@ -8,11 +8,11 @@ use serde_json::Value;
 use sortie_agent::{TranscriptLine, transcript};
 use sortie_core::{
     Admission, Admit, Budget, CancelReport, Cancellation, CancelledBy, Clock, Delivery, EndReport,
-    InboxItem, Isolation, JournalEntry, Lane, Lang, ListFilter, Mode, ModelDirectory, NoSkills,
-    NoWorktrees, Notification, NotificationKind, Outcome, Priority, RecoverReport, RecoverScope,
-    RunId, RunRecord, RunSpec, Sampling, Sender, Seq, SessionKey, SinkAddress, Skills, Stats,
-    Status, Store, StoreError, StoreResult, Tenant, Timestamp, Tool, Unblock, Update, UsageLine,
-    VerifyReport, Worktrees,
+    InboxItem, Isolation, JournalEntry, Lane, Lang, ListFilter, MAX_MESSAGE_CHARS, Mode,
+    ModelDirectory, NoSkills, NoWorktrees, Notification, NotificationKind, Outcome, Priority,
+    RecoverReport, RecoverScope, RunId, RunRecord, RunSpec, Sampling, Sender, Seq, SessionKey,
+    SinkAddress, Skills, Stats, Status, Store, StoreError, StoreResult, Tenant, Timestamp, Tool,
+    Unblock, Update, UsageLine, VerifyReport, Worktrees,
 };
 use sortie_text::Redactor;
 use tokio::sync::{Notify, broadcast};
@@ -30,6 +30,7 @@ use crate::scheduler;
 use crate::settings::Settings;
 use crate::sinks::Sink;
 use crate::spawn::{Planner, SpawnRefused, label_of};
+use crate::spawner::not_admitted;
 use crate::toolbox::ToolboxError;
 
 /// Notifications kept for a slow subscriber before it misses some.
@@ -327,7 +328,7 @@ impl Runtime {
             }
             Admission::Existing { run } => Ok(run),
             Admission::Refused(refusal) => {
-                Err(RuntimeError::Refused(format!("not admitted: {refusal:?}")))
+                Err(RuntimeError::Refused(not_admitted(spec.lang, &refusal)))
             }
         }
     }
@@ -340,13 +341,16 @@ impl Runtime {
 
     /// The same under an id that was chosen before. Doing it twice makes one run.
     pub async fn fork_as(&self, fork: Fork, run: RunId) -> Result<RunId, RuntimeError> {
-        let entries = self.events(fork.point.run, Seq(0)).await?;
-        let spec = fork::spec_of(fork, &entries, run).map_err(RuntimeError::Refused)?;
+        let other = fork.point.run;
+        let mut spec = self.spec(other).await?;
+        spec.limits.budget = self.budget_alone(other, &spec).await?;
+        let head = self.get(other).await?.head;
+        let spec = fork::spec_of(fork, spec, head, run).map_err(RuntimeError::Refused)?;
         self.register(run, spec).await
     }
 
     /// Waits until a run has ended.
-    pub async fn execute(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
+    pub async fn wait_for(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
         let mut notifications = self.subscribe();
         loop {
             let record = self.shared.store.get(run).await?;
@@ -396,6 +400,7 @@ impl Runtime {
 
     /// Adds to a run's instruction, as a person.
     pub async fn steer(&self, run: RunId, text: &str) -> Result<(), RuntimeError> {
+        check_message(text)?;
         let item = InboxItem::Steer {
             from: Sender::Person,
             text: text.to_owned(),
@@ -449,10 +454,10 @@ impl Runtime {
         if !self.get(run).await?.status.is_terminal() {
             self.cancel(run, "it is to be deleted").await?;
             for record in self.tree_of(run).await? {
-                self.execute(record.run_id).await?;
+                self.wait_for(record.run_id).await?;
             }
-            self.wait_for_delivery(run).await?;
         }
+        self.wait_for_deliveries(run).await?;
         let removed = self.shared.store.delete(run).await?;
         let count = removed.len() as u64;
         self.shared.deleted(removed);
@@ -525,15 +530,17 @@ impl Runtime {
         }
     }
 
-    /// Waits until the result of an ended run has reached its parent: a record that still owes a
-    /// delivery cannot be removed. Places outside may take longer than anybody wants to wait.
-    async fn wait_for_delivery(&self, run: RunId) -> Result<(), RuntimeError> {
+    /// Waits until the results of an ended run and everything below it have arrived: a record that
+    /// still owes a delivery cannot be removed. Places outside may take longer than anybody wants to
+    /// wait.
+    async fn wait_for_deliveries(&self, run: RunId) -> Result<(), RuntimeError> {
         let mut notifications = self.subscribe();
         for _ in 0..MAX_LOOKS_FOR_DELIVERY {
-            if self.get(run).await?.delivery != Delivery::Pending {
+            let tree = self.tree_of(run).await?;
+            let Some(owes) = tree.iter().find(|it| it.delivery == Delivery::Pending) else {
                 return Ok(());
-            }
-            wait_for_news(&mut notifications, run, LOOK_FOR_DELIVERY).await;
+            };
+            wait_for_news(&mut notifications, owes.run_id, LOOK_FOR_DELIVERY).await;
         }
         Ok(())
     }
@@ -564,6 +571,17 @@ impl Runtime {
             )))
         }
     }
+}
+
+/// Refuses a message that nobody can have meant.
+pub(crate) fn check_message(text: &str) -> Result<(), RuntimeError> {
+    if text.chars().count() > MAX_MESSAGE_CHARS {
+        return Err(RuntimeError::Refused(format!(
+            "the message has more than {MAX_MESSAGE_CHARS} characters; put the rest into a file, and \
+             say where it is"
+        )));
+    }
+    Ok(())
 }
 
 /// Returns at the next notification about `run`, or after `poll` in case one was missed.

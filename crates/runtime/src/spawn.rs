@@ -29,7 +29,7 @@ use crate::workplace;
 /// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
 const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
 /// What names of models begin with that are files of the operator's.
-const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
+pub const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
 /// The name of a model that means the parent's.
 const INHERIT: &str = "inherit";
 /// The agent of a spawn that names none.

@@ -5,9 +5,9 @@ use std::path::Path;
 use async_trait::async_trait;
 use sortie_core::{
     Admission, Admit, Announce, Answerer, CallId, Cancellation, CancelledBy, ChildRef, ChildWait,
-    Fence, InboxItem, ListFilter, ManageRequest, NotificationKind, OpenRequest, Outcome, Refusal,
-    Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec, Sender, SpawnRequest,
-    Spawned, Spawner, Timestamp, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
+    Fence, InboxItem, Lang, ListFilter, ManageRequest, NotificationKind, OpenRequest, Outcome,
+    Refusal, Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec, Sender,
+    SpawnRequest, Spawned, Spawner, Timestamp, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
 };
 use sortie_text::{first_chars, outcome_error, t, text};
 
@@ -84,7 +84,9 @@ impl Spawner for RunSpawner<'_> {
                 queue_position: None,
                 announces,
             }),
-            Admission::Refused(refusal) => Err(self.refused(&refusal)),
+            Admission::Refused(refusal) => {
+                Err(ToolFailure::new(not_admitted(self.spec.lang, &refusal)))
+            }
         }
     }
 
@@ -324,21 +326,19 @@ impl RunSpawner<'_> {
             ],
         )
     }
+}
 
-    fn refused(&self, refusal: &Refusal) -> ToolFailure {
-        let lang = self.spec.lang;
-        ToolFailure::new(match refusal {
-            Refusal::TreeFull { max } => {
-                text(lang, "spawn-tree-full", &[("max", u64::from(*max).into())])
-            }
-            Refusal::TooDeep { max } => {
-                text(lang, "spawn-too-deep", &[("max", u64::from(*max).into())])
-            }
-            Refusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
-            Refusal::BudgetSpent { kind } => {
-                t!(lang, "spawn-no-budget", kind = kind.as_str())
-            }
-        })
+/// Why a run was not admitted, for whoever asked for it.
+pub(crate) fn not_admitted(lang: Lang, refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::TreeFull { max } => {
+            text(lang, "spawn-tree-full", &[("max", u64::from(*max).into())])
+        }
+        Refusal::TooDeep { max } => {
+            text(lang, "spawn-too-deep", &[("max", u64::from(*max).into())])
+        }
+        Refusal::ParentEnding => text(lang, "spawn-parent-ending", &[]),
+        Refusal::BudgetSpent { kind } => t!(lang, "spawn-no-budget", kind = kind.as_str()),
     }
 }
 

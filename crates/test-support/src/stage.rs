@@ -178,7 +178,7 @@ impl Stage {
 
     /// Waits until a run has ended.
     pub async fn end_of(&self, run: RunId) -> RunRecord {
-        let ended = tokio::time::timeout(PATIENCE, self.runtime.execute(run)).await;
+        let ended = tokio::time::timeout(PATIENCE, self.runtime.wait_for(run)).await;
         match ended {
             Ok(record) => record.expect("the record of an ended run"),
             Err(_) => panic!("it does not end:\n{}", self.log(run).await),

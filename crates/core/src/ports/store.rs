@@ -636,7 +636,7 @@ pub struct Finish {
     pub outcome: Outcome,
     /// What happened to calls.
     pub audit: Vec<AuditEntry>,
-    /// What becomes of messages that it has not taken.
+    /// Whether it ends before it has taken its messages.
     pub unread: Unread,
 }
 
@@ -645,8 +645,8 @@ pub struct Finish {
 pub enum Unread {
     /// The run does not end before it has taken them.
     First,
-    /// They are dropped: nobody can take them any more.
-    Dropped,
+    /// They go into its journal, for whoever goes on from it: it cannot answer them any more.
+    Kept,
 }
 
 /// What came of ending a run.
@@ -695,8 +695,6 @@ pub struct Delivered {
     pub head: Seq,
     /// The parent.
     pub parent: RunId,
-    /// The run that asked for the parent.
-    pub grandparent: Option<RunId>,
     /// `false` if the parent had ended: the delivery is blocked, and visible.
     pub accepted: bool,
 }

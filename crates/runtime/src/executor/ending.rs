@@ -9,19 +9,21 @@ use crate::pen::PenError;
 use crate::runtime::Shared;
 
 impl Executor {
-    /// Ends the run; `false` if there are messages to be taken first.
-    pub(super) async fn finish(
-        &mut self,
-        outcome: Outcome,
-        unread: Unread,
-    ) -> Result<bool, PenError> {
-        let isolated = self.pen.state().worktree().is_some();
-        if isolated && unread == Unread::First && self.pen.has_mail().await? {
+    /// Ends the run; `false` if it has messages to answer first.
+    pub(super) async fn finish(&mut self, outcome: Outcome) -> Result<bool, PenError> {
+        let completed = matches!(outcome, Outcome::Completed { .. });
+        // Nobody can work in a worktree that was collected, so messages are looked for before.
+        let has_worktree = self.pen.state().worktree().is_some();
+        if completed && has_worktree && self.take_inbox(true).await? {
             return Ok(false);
         }
-        // A worktree that was collected is gone, and the run has to end with it.
-        let unread = if isolated { Unread::Dropped } else { unread };
         let (events, blobs) = self.collect().await;
+        let collected = !events.is_empty();
+        let unread = if completed && !collected {
+            Unread::First
+        } else {
+            Unread::Kept
+        };
         let audit = self.pen.take_later();
         let finishing = self.shared.store.finish(Finish {
             fence: self.fence,
@@ -93,7 +95,7 @@ pub(super) async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result
                 ..record.summary
             },
             audit: Vec::new(),
-            unread: Unread::Dropped,
+            unread: Unread::Kept,
             outcome: Outcome::Failed {
                 reason: Reason::Error,
                 message: text(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_agent::OpenCall;
+use sortie_agent::CallStatus;
 use sortie_core::{
     Amount, Balance, BudgetKind, Event, Fault, ModelError, ModelRequest, NotificationKind, Reserve,
     Reserved,
@@ -93,7 +93,8 @@ impl Executor {
         Ok(())
     }
 
-    async fn spent_up(&mut self, balance: Balance) -> Result<(), PenError> {
+    /// Ends the run, because an account is empty.
+    pub(super) async fn spent_up(&mut self, balance: Balance) -> Result<(), PenError> {
         self.pen
             .write(Event::BudgetSpent {
                 kind: balance.kind,
@@ -103,11 +104,12 @@ impl Executor {
             .await
     }
 
-    /// Takes a new call from the account that limits calls, if one does; `false` if it is empty,
-    /// which ends the run.
-    pub(super) async fn pay_for(&mut self, open: &OpenCall) -> Result<bool, PenError> {
-        if self.spec.account.is_none() || !self.counts_calls || !open.is_new() {
-            return Ok(true);
+    /// Takes a call that is about to start from the account that limits calls, if one does; returns
+    /// the account if it is empty. Whoever was dealt with before was paid for then.
+    pub(super) async fn pay_for(&mut self, call: &CallStatus) -> Result<Option<Balance>, PenError> {
+        let is_new = matches!(call, CallStatus::Requested);
+        if self.spec.account.is_none() || !self.counts_calls || !is_new {
+            return Ok(None);
         }
         self.pen.settle().await?;
         let spent = self
@@ -115,14 +117,7 @@ impl Executor {
             .store
             .spend(self.fence, BudgetKind::ToolCalls, 1)
             .await?;
-        let Some(balance) = spent.balance else {
-            self.counts_calls = false;
-            return Ok(true);
-        };
-        if spent.granted == 0 {
-            self.spent_up(balance).await?;
-            return Ok(false);
-        }
-        Ok(true)
+        self.counts_calls = spent.balance.is_some();
+        Ok(spent.balance.filter(|_| spent.granted == 0))
     }
 }

@@ -114,6 +114,40 @@ async fn the_last_tool_calls_of_a_tree_are_shared() {
 }
 
 #[tokio::test]
+async fn a_child_that_is_tried_again_gets_what_its_tree_has_left() {
+    let rules = r#"
+  - when: { agent: main, turn: 1 }
+    calls: [{ tool: task, args: { description: kid, prompt: c, subagent_type: code } }]
+  - when: { agent: code, turn: 1 }
+    calls: [{ tool: list_dir, args: { path: "." } }]
+  - say: "done"
+"#;
+    let limit = Budget {
+        tool_calls: Some(5),
+        ..Budget::default()
+    };
+    let (stage, _) = with_budget(rules, limit).await;
+    let kid = stage.run_of("kid").await;
+    let runtime = stage.runtime();
+    let again = runtime.retry(kid).await.expect("a new run");
+    let branch = runtime.fork(sortie_runtime::Fork {
+        point: sortie_core::ForkPoint {
+            run: kid,
+            at: Seq(1),
+        },
+        model: None,
+        label: None,
+        mode: sortie_core::Mode::Default,
+    });
+    for alone in [again, branch.await.expect("a branch")] {
+        let spec = runtime.spec(alone).await.expect("a spec");
+        assert_eq!(spec.limits.budget.tool_calls, Some(3));
+        assert_eq!(spec.account, Some(alone));
+        assert_eq!(stage.end_of(alone).await.status, Status::Completed);
+    }
+}
+
+#[tokio::test]
 async fn the_model_is_warned_once_before_the_end() {
     let rules = r#"
   - usage: { input_tokens: 18000, output_tokens: 100 }

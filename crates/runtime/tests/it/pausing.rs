@@ -18,19 +18,26 @@ const TWO_TURNS: &str = r#"
   - say: "done"
 "#;
 
-/// A tool that must not be repeated, and ends when it is let through.
+/// A tool that ends when it is let through.
 #[derive(Debug)]
 struct Turnstile {
     spec: ToolSpec,
+    /// Whether it may run beside others.
+    is_wide: bool,
     begun: AtomicU32,
     free: Semaphore,
 }
 
 impl Turnstile {
     fn new() -> Arc<Self> {
+        Self::named("turnstile", false)
+    }
+
+    fn named(name: &str, is_wide: bool) -> Arc<Self> {
         Arc::new(Self {
+            is_wide,
             spec: ToolSpec {
-                name: "turnstile".to_owned(),
+                name: name.to_owned(),
                 description: "Lets one through.".to_owned(),
                 parameters: json!({"type": "object", "properties": {"n": {"type": "integer"}}}),
             },
@@ -51,11 +58,19 @@ impl Tool for Turnstile {
     }
 
     fn touches(&self) -> Touches {
-        Touches::Files
+        if self.is_wide {
+            Touches::Nothing
+        } else {
+            Touches::Files
+        }
     }
 
     fn recovery(&self) -> Recovery<'_> {
-        Recovery::Once(None)
+        if self.is_wide {
+            Recovery::Repeatable
+        } else {
+            Recovery::Once(None)
+        }
     }
 
     async fn run(&self, _context: &ToolContext<'_>, _arguments: Value) -> ToolReply {
@@ -131,6 +146,61 @@ async fn a_tool_under_way_ends_and_nothing_happens_twice() {
     answered 2: "done"
     finished completed: done
     "#);
+}
+
+/// As many calls as run beside each other, and one more that a pause leaves behind.
+#[tokio::test]
+async fn what_a_pause_left_behind_is_not_overtaken_and_is_paid_for_once() {
+    let (wide, narrow) = (Turnstile::named("wide", true), Turnstile::new());
+    let mut calls: Vec<String> = (0..65)
+        .map(|n| format!("{{ tool: wide, args: {{ n: {n} }} }}"))
+        .collect();
+    calls.push("{ tool: turnstile, args: { n: 1 } }".to_owned());
+    let rules = format!(
+        "\n  - when: {{ turn: 1 }}\n    calls: [{}]\n  - say: \"done\"\n",
+        calls.join(", ")
+    );
+    let mut play = Play::new(&rules);
+    play.more_tools = vec![
+        Arc::clone(&wide) as Arc<dyn Tool>,
+        Arc::clone(&narrow) as Arc<dyn Tool>,
+    ];
+    let stage = play.begin().await;
+    let mut new = stage.new_run("go through");
+    new.budget.tool_calls = Some(66);
+    let main = stage.create(new).await;
+    stage
+        .until("all that fit", async || (wide.begun() == 64).then_some(()))
+        .await;
+    pause(&stage, main).await;
+    wide.free.add_permits(65);
+    narrow.free.add_permits(1);
+    until_at_rest(&stage, main).await;
+    assert_eq!((wide.begun(), narrow.begun()), (64, 0));
+    unpause(&stage, main).await;
+    let record = stage.end_of(main).await;
+    assert_eq!(record.status, Status::Completed);
+    assert_eq!((wide.begun(), narrow.begun()), (65, 1));
+    assert_eq!(record.budget[0].spent, 66);
+}
+
+#[tokio::test]
+async fn a_question_that_was_not_sent_yet_does_not_keep_a_run_from_its_rest() {
+    let stage = Play::new(
+        r#"
+  - fault: { kind: rate_limited, message: "slower", retry_after_ms: 600000 }
+"#,
+    )
+    .begin()
+    .await;
+    let main = stage.start("wait").await;
+    stage
+        .until("the refusal", async || {
+            stage.log(main).await.contains("slower").then_some(())
+        })
+        .await;
+    pause(&stage, main).await;
+    until_at_rest(&stage, main).await;
 }
 
 #[tokio::test]

@@ -52,6 +52,8 @@ async fn a_message_goes_to_the_turn_under_way_or_begins_the_next() {
     stage.model().let_go("one");
     stage.end_of(first).await;
     assert!(stage.log(first).await.contains("steer \"and\""));
+    // It came during what would have been the last question, so there is one more.
+    assert!(stage.seen("one", 2).await.contains("and"));
     // A background task of the session is no turn of it.
     let task = NewRun {
         session: "web:1".parse().expect("a session"),
@@ -106,17 +108,22 @@ async fn messages_at_the_same_moment_make_one_turn() {
 #[tokio::test]
 async fn a_conversation_goes_on_when_its_beginning_was_removed() {
     let stage = Play::new(ECHO).begin().await;
+    let mut turns = Vec::new();
     for text in ["red", "green", "blue"] {
         let (run, _) = say(&stage, message(&stage, "web:1", text)).await;
-        stage.end_of(run).await;
+        assert_eq!(stage.end_of(run).await.status, Status::Completed, "{text}");
+        turns.push(run);
+        // Once as the last turn, and once with another that has gone on from it.
         if text == "red" {
             stage.runtime().delete(run).await.expect("a number");
         }
     }
+    stage.runtime().delete(turns[1]).await.expect("a number");
     let (last, _) = say(&stage, message(&stage, "web:1", "grey")).await;
     assert_eq!(stage.end_of(last).await.status, Status::Completed);
     let seen = stage.seen("grey", 1).await;
-    assert!(seen.contains("green") && !seen.contains("red"), "{seen}");
+    assert!(seen.contains("blue") && !seen.contains("red"), "{seen}");
+    assert!(!seen.contains("green"), "{seen}");
 }
 
 #[tokio::test]
@@ -156,6 +163,23 @@ async fn a_run_is_made_once_under_an_id_that_was_chosen_before() {
         assert_eq!((said.run, said.steered), (turn, false));
     }
     assert_eq!(stage.records().await.len(), 4);
+}
+
+#[tokio::test]
+async fn a_message_is_not_longer_than_a_model_can_read() {
+    let stage = Play::new(ECHO).begin().await;
+    stage.model().hold("one");
+    let run = stage.create(message(&stage, "web:1", "one")).await;
+    let long = "字".repeat(sortie_core::MAX_MESSAGE_CHARS);
+    stage
+        .runtime()
+        .steer(run, &long)
+        .await
+        .expect("it is heard");
+    let longer = format!("{long}!");
+    assert!(stage.runtime().steer(run, &longer).await.is_err());
+    let new = message(&stage, "web:1", &longer);
+    assert!(stage.runtime().say(new).await.is_err());
 }
 
 #[tokio::test]

@@ -467,7 +467,7 @@ fn follow(
             }
         }
         // News may be a little ahead of the record.
-        let record = app_too.runtime.execute(run).await.ok()?;
+        let record = app_too.runtime.wait_for(run).await.ok()?;
         lines.send(Line::of("done", &Task::from(&record))).await
     })
 }

@@ -23,7 +23,7 @@ use crate::routes::requests::noted;
 use crate::routes::tasks::{made, refused};
 
 /// The longest text that a person adds to a run.
-const MAX_WORDS_CHARS: usize = 100_000;
+const MAX_WORDS_CHARS: usize = sortie_core::MAX_MESSAGE_CHARS;
 
 /// A task with all that one view of it needs.
 #[utoipa::path(get, path = "/api/tasks/{id}", tag = "tasks",

@@ -198,21 +198,14 @@ pub(crate) fn take_inbox(
     at: Timestamp,
 ) -> Done<Option<JournalEntry>> {
     let mut held = row::hold(connection, fence)?;
-    let taken = oldest_items(connection, &held.tail.run)?;
-    let Some(last) = taken.last().map(|(id, _)| *id) else {
-        return Ok(None);
-    };
-    let event = Event::InboxTaken {
-        items: taken.into_iter().map(|(_, item)| item).collect(),
-    };
     let stamp = Stamp {
         at,
         epoch: fence.epoch,
     };
-    held.tail
-        .push(connection, stamp, &serde_json::to_string(&event)?)?;
+    let Some(event) = move_items(connection, &mut held.tail, stamp)? else {
+        return Ok(None);
+    };
     row::save_tail(connection, &held.tail)?;
-    remove_items(connection, &held.tail.run, last)?;
     Ok(Some(JournalEntry {
         run: fence.run,
         seq: held.tail.head(),
@@ -220,6 +213,24 @@ pub(crate) fn take_inbox(
         epoch: fence.epoch,
         event,
     }))
+}
+
+/// Moves as much of an inbox to the end of a journal as one event holds.
+pub(crate) fn move_items(
+    connection: &Connection,
+    tail: &mut Tail,
+    stamp: Stamp,
+) -> Done<Option<Event>> {
+    let taken = oldest_items(connection, &tail.run)?;
+    let Some(last) = taken.last().map(|(id, _)| *id) else {
+        return Ok(None);
+    };
+    let event = Event::InboxTaken {
+        items: taken.into_iter().map(|(_, item)| item).collect(),
+    };
+    tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
+    remove_items(connection, &tail.run, last)?;
+    Ok(Some(event))
 }
 
 fn oldest_items(connection: &Connection, run: &str) -> Done<Vec<(i64, InboxItem)>> {

@@ -12,6 +12,9 @@ use crate::sql;
 
 /// Deliveries inside the store in one transaction; the rest stays due.
 const MAX_DELIVERIES: i64 = 1_000;
+/// Messages that can wait for one run to read them. What its children report comes on top: they are
+/// few, and have to arrive.
+const MAX_WAITING: u64 = 1_000;
 /// Outside deliveries handed out at once; the rest stays due.
 const MAX_OUTSIDE: i64 = 256;
 
@@ -20,9 +23,7 @@ pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Deliv
     let due = sql::all(
         connection,
         "SELECT outbox.id, outbox.run_id, announcement, session, root_id, parent_id, tenant,
-                head_seq,
-                (SELECT parent_id FROM runs AS parent WHERE parent.run_id = runs.parent_id)
-                    AS grandparent_id
+                head_seq
          FROM outbox JOIN runs ON runs.run_id = outbox.run_id
          WHERE outbox.state = 'pending' AND target = 'parent' AND next_at <= ?1
          ORDER BY next_at, outbox.id LIMIT ?2",
@@ -45,7 +46,6 @@ struct Letter {
     session: SessionKey,
     root: RunId,
     parent: RunId,
-    grandparent: Option<RunId>,
     tenant: Option<Tenant>,
     head: Seq,
 }
@@ -61,7 +61,6 @@ impl Letter {
             session: sql::word(row, 3)?,
             root: sql::word(row, 4)?,
             parent: sql::word(row, 5)?,
-            grandparent: sql::optional_word(row, 8)?,
             tenant: sql::optional_word(row, 6)?,
             head: Seq(row.get(7)?),
         })
@@ -102,7 +101,6 @@ impl Letter {
             tenant: self.tenant,
             head: self.head,
             parent: self.parent,
-            grandparent: self.grandparent,
             accepted,
         }))
     }
@@ -170,6 +168,14 @@ pub(crate) fn send(
     at: Timestamp,
 ) -> Done<()> {
     let row = row::must_load(connection, run)?;
+    if waiting(connection, &row.tail.run)? >= MAX_WAITING {
+        return Err(StoreError::WrongState {
+            run,
+            status: row.status,
+            what: "it has too many messages that it has not read yet; wait until it has",
+        }
+        .into());
+    }
     match put(connection, run, None, item, at)? {
         Put::Accepted => Ok(()),
         Put::Ended | Put::Missing => Err(StoreError::WrongState {
@@ -179,6 +185,14 @@ pub(crate) fn send(
         }
         .into()),
     }
+}
+
+fn waiting(connection: &Connection, run: &str) -> Done<u64> {
+    sql::count(
+        connection,
+        "SELECT inbox_count FROM runs WHERE run_id = ?1",
+        [run],
+    )
 }
 
 /// How an entry of the outbox leaves it.

@@ -100,6 +100,8 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         at: ending.at,
         epoch: ending.epoch,
     };
+    // What was said to it and nobody has taken stays said.
+    while append::move_items(connection, &mut tail, stamp)?.is_some() {}
     let outcome = serde_json::to_string(&ending.outcome)?;
     let event = Event::Finished {
         outcome: ending.outcome.clone(),
@@ -112,7 +114,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         "UPDATE runs SET phase = 'ended', status = :status, outcome = :outcome,
              progress = MAX(progress, :progress), waiting_on = NULL, wait_position = NULL,
              epoch = :epoch,
-             lease_owner = NULL, lease_until = NULL, inbox_count = 0, delivery = :delivery,
+             lease_owner = NULL, lease_until = NULL, delivery = :delivery,
              paused = 0, ended_at = :at, head_seq = :head_seq, head_hash = :head_hash
          WHERE run_id = :run_id",
         named_params! {
@@ -126,11 +128,6 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
             ":head_seq": tail.seq,
             ":head_hash": tail.hash,
         },
-    )?;
-    sql::run(
-        connection,
-        "DELETE FROM inbox WHERE run_id = ?1",
-        [&tail.run],
     )?;
     requests::leave(connection, &tail.run)?;
     accounts::leave(connection, row)?;

@@ -1483,9 +1483,27 @@ pub(crate) async fn a_run_takes_its_messages_before_it_ends(store: &dyn Store) {
     assert!(state(store, 1).await.starts_with("running"));
     store.take_inbox(fence, at(5)).await.unwrap().unwrap();
     reported(store.finish(ending(6)).await);
-    // What nobody can take any more does not keep a run alive.
+    // What nobody can answer any more does not keep a run alive, but it was said.
     let second = running(store, 2, spec(2)).await;
     store.send(run(2), steer("late"), at(7)).await.unwrap();
     reported(store.finish(finishing(second, 8, failed())).await);
+    admit(store, 3, spec(3)).await;
+    for word in 0..1_000 {
+        let word = steer(&word.to_string());
+        store.send(run(3), word, at(9)).await.unwrap();
+    }
+    let one_more = store.send(run(3), steer("one more"), at(9)).await;
+    assert!(matches!(one_more, Err(StoreError::WrongState { .. })));
+    store.cancel(run(3), by_person(), at(10)).await.unwrap();
+    for (number, said) in [(2, 1), (3, 1_000)] {
+        let entries = store.read(run(number), Seq(0)).await.unwrap();
+        let kept = entries.iter().map(|entry| match &entry.event {
+            Event::InboxTaken { items } => items.len(),
+            _ => 0,
+        });
+        assert_eq!(kept.sum::<usize>(), said);
+        let last = entries.last().map(|entry| entry.event.name());
+        assert_eq!(last, Some("finished"));
+    }
     sound(store).await;
 }

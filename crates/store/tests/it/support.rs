@@ -204,7 +204,7 @@ pub(crate) fn finishing(fence: Fence, millis: i64, outcome: Outcome) -> Finish {
         summary: summary(40),
         outcome,
         audit: Vec::new(),
-        unread: Unread::Dropped,
+        unread: Unread::Kept,
     }
 }
 

@@ -132,7 +132,7 @@ impl World {
             ..NewRun::new(PRIVATE, self.folder.path(), "voice")
         };
         let run = self.runtime.create(new).await.expect("a run");
-        let ended = tokio::time::timeout(PATIENCE, self.runtime.execute(run)).await;
+        let ended = tokio::time::timeout(PATIENCE, self.runtime.wait_for(run)).await;
         let record = ended.expect("in time").expect("a record");
         assert_eq!(record.status, sortie_core::Status::Completed);
         run
