@@ -69,7 +69,8 @@ pub(crate) fn path_of(_folder: &OwnedFd, named: &Path) -> PathBuf {
     named.to_owned()
 }
 
-/// Reads a file of a folder without links, up to a bound. A link, or anything but a file, is none.
+/// Reads a file of a folder without links. A link, or anything but a file, is none; one that is longer
+/// than a bound is refused, because a part of it would say something else.
 pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(None);
@@ -87,9 +88,13 @@ pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> 
         return Ok(None);
     }
     let mut bytes = Vec::new();
-    file.take(max_bytes)
+    file.take(max_bytes.saturating_add(1))
         .read_to_end(&mut bytes)
         .at("read", path)?;
+    if bytes.len() as u64 > max_bytes {
+        let words = format!("it is longer than {max_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, words)).at("read", path);
+    }
     Ok(Some(bytes))
 }
 
@@ -149,15 +154,16 @@ mod tests {
         symlink("real", root.join("link")).expect("linked");
         symlink("file", root.join("real/other")).expect("linked");
         for (path, text) in [
-            ("real/file", Some(&b"te"[..])),
+            ("real/file", Some(&b"text"[..])),
             ("real/other", None),
             ("link/file", None),
             ("real", None),
             ("missing", None),
         ] {
-            let read = read_file(&root.join(path), 2).expect("no failure");
+            let read = read_file(&root.join(path), 4).expect("no failure");
             assert_eq!(read.as_deref(), text, "{path}");
         }
+        read_file(&root.join("real/file"), 3).expect_err("a part is not the file");
     }
 
     #[test]
