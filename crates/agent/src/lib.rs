@@ -33,5 +33,5 @@ pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result, frame};
 pub use replay::{Divergence, MAX_EARLIER_RUNS, Replayed, Tapes, projection, replay_tree};
 pub use state::{Counted, IllegalEvent, Past, RunState};
 pub use step::{ModelCall, Step};
-pub use timeline::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline, timeline};
+pub use timeline::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline, task_timeline, timeline};
 pub use transcript::{TranscriptLine, transcript};

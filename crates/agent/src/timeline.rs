@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use sortie_core::{Event, JournalEntry, Outcome, RunId, Status, Timestamp, WaitingOn};
 
-use crate::replay::Tapes;
 use crate::state::{Past, Phase, RunState};
 
 /// How deep children of children are followed: more than any tree is allowed to be.
@@ -122,13 +121,9 @@ impl SpanKind {
     }
 }
 
-/// The time line of a tree. `tapes` are the journals of its runs; one whose journal is gone is left
-/// out. What has not ended goes on until `now`.
-pub fn timeline(root: RunId, tapes: &Tapes, now: Timestamp) -> Timeline {
-    let mut tasks: Vec<TaskTimeline> = tapes
-        .values()
-        .filter_map(|entries| task_timeline(entries, now))
-        .collect();
+/// The time line of a tree, of those of its runs. What has not ended goes on until `now`.
+pub fn timeline(root: RunId, mut tasks: Vec<TaskTimeline>, now: Timestamp) -> Timeline {
+    tasks.sort_by_key(|task| task.run);
     let walk = Walk::over(&tasks);
     let mut critical_path = Vec::new();
     let life = walk.life(root);
@@ -137,9 +132,7 @@ pub fn timeline(root: RunId, tapes: &Tapes, now: Timestamp) -> Timeline {
     }
     critical_path.reverse();
     let critical_path = merged(critical_path);
-    for task in &mut tasks {
-        mark(task, &critical_path);
-    }
+    mark(&mut tasks, &critical_path);
     let (from, until) = life.unwrap_or((now, now));
     Timeline {
         root,
@@ -158,7 +151,13 @@ enum Place {
     Rest,
 }
 
-fn task_timeline(entries: &[JournalEntry], now: Timestamp) -> Option<TaskTimeline> {
+/// What one run waited for, by its journal: nothing if that is gone. At most so many stretches, however
+/// long its life was.
+pub fn task_timeline(
+    entries: &[JournalEntry],
+    now: Timestamp,
+    max_spans: usize,
+) -> Option<TaskTimeline> {
     let (first, rest) = entries.split_first()?;
     let Event::Admitted { spec } = &first.event else {
         return None;
@@ -217,8 +216,38 @@ fn task_timeline(entries: &[JournalEntry], now: Timestamp) -> Option<TaskTimelin
     if task.ended.is_none() {
         life.until(now, None);
     }
-    task.spans = life.spans;
+    task.spans = coarsened(life.spans, max_spans);
     Some(task)
+}
+
+/// The same life in fewer stretches: neighbours become one, by the longer of the two.
+fn coarsened(mut spans: Vec<Span>, most: usize) -> Vec<Span> {
+    while spans.len() > most.max(1) {
+        let mut fewer: Vec<Span> = Vec::with_capacity(spans.len().div_ceil(2));
+        for pair in spans.chunks(2) {
+            let (Some(first), Some(last)) = (pair.first(), pair.last()) else {
+                continue;
+            };
+            let longer = if last.until.ms_since(last.from) > first.until.ms_since(first.from) {
+                last
+            } else {
+                first
+            };
+            let span = Span {
+                from: first.from,
+                until: last.until,
+                ..longer.clone()
+            };
+            match fewer.last_mut() {
+                Some(before) if (before.kind, &before.name) == (span.kind, &span.name) => {
+                    before.until = span.until;
+                }
+                Some(_) | None => fewer.push(span),
+            }
+        }
+        spans = fewer;
+    }
+    spans
 }
 
 /// A life on its way through its journal.
@@ -475,10 +504,22 @@ fn merged(path: Vec<CriticalSpan>) -> Vec<CriticalSpan> {
     merged
 }
 
-fn mark(task: &mut TaskTimeline, path: &[CriticalSpan]) {
-    for span in &mut task.spans {
-        span.critical = path.iter().any(|critical| {
-            critical.run == task.run && critical.from < span.until && critical.until > span.from
-        });
+/// Marks what is on the path. Both are in order of time, so each is walked along once.
+fn mark(tasks: &mut [TaskTimeline], path: &[CriticalSpan]) {
+    let mut by_run: BTreeMap<RunId, Vec<&CriticalSpan>> = BTreeMap::new();
+    for critical in path {
+        by_run.entry(critical.run).or_default().push(critical);
+    }
+    for task in tasks {
+        let mut ahead = by_run.get(&task.run).into_iter().flatten().peekable();
+        for span in &mut task.spans {
+            while ahead
+                .next_if(|critical| critical.until <= span.from)
+                .is_some()
+            {}
+            span.critical = ahead
+                .peek()
+                .is_some_and(|critical| critical.from < span.until);
+        }
     }
 }

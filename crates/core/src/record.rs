@@ -85,7 +85,9 @@ pub struct RunRecord {
     pub cleaned_at: Option<Timestamp>,
     /// When it was archived.
     pub archived_at: Option<Timestamp>,
-    /// Its place in the queue, from 1, while it waits for a slot or for its provider.
+    /// Its place in the queue, from 1, while it waits for a slot or for its provider. Among those that
+    /// wait for a slot, a run of a tenant counts only those of the tenant: how busy others are is
+    /// nobody else's business.
     pub queue_position: Option<u32>,
     /// The end of its journal.
     pub head: Seq,
@@ -182,4 +184,26 @@ pub struct UsageLine {
     pub tool_calls: u64,
     /// What they used.
     pub usage: Usage,
+}
+
+impl UsageLine {
+    /// Where it is among all.
+    pub fn place(&self) -> UsagePlace {
+        UsagePlace {
+            session: self.session.clone(),
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+        }
+    }
+}
+
+/// A place among lines of usage, which are sorted by these.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsagePlace {
+    /// The session that asked.
+    pub session: SessionKey,
+    /// The agent.
+    pub agent: String,
+    /// The model that answered.
+    pub model: String,
 }

@@ -66,11 +66,35 @@ pub enum RequestKind {
 }
 
 impl RequestKind {
+    /// Which of the two it is.
+    pub const fn asked_for(&self) -> AskedFor {
+        match self {
+            Self::Approval(_) => AskedFor::Approval,
+            Self::Question(_) => AskedFor::Question,
+        }
+    }
+
     /// The word for it: `approval` or `question`.
     pub const fn name(&self) -> &'static str {
+        self.asked_for().as_str()
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedFor {
+    /// Whether a call may run.
+    Approval,
+    /// An answer in words.
+    Question,
+}
+
+impl AskedFor {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Approval(_) => "approval",
-            Self::Question(_) => "question",
+            Self::Approval => "approval",
+            Self::Question => "question",
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Lane, RunId, SessionKey, Status, Tenant, Timestamp};
 
 /// How many characters of the first message become a session's title.
@@ -41,10 +43,33 @@ pub struct SessionFilter {
     pub tenant: Option<Tenant>,
     /// Only this one.
     pub session: Option<SessionKey>,
-    /// Whose last turn began before this.
-    pub before: Option<Timestamp>,
+    /// Those that come after this one.
+    pub after: Option<SessionPlace>,
     /// At most so many; 0 is no limit.
     pub limit: u32,
+}
+
+/// A place among sessions, the one with the latest turn first. Several may have begun their last turn
+/// in the same millisecond, so the time alone is none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionPlace {
+    /// When the last turn began.
+    pub last_at: Timestamp,
+    /// The session.
+    pub session: SessionKey,
+    /// Whose it is.
+    pub tenant: Option<Tenant>,
+}
+
+impl SessionSummary {
+    /// Where it is among all.
+    pub fn place(&self) -> SessionPlace {
+        SessionPlace {
+            last_at: self.last_at,
+            session: self.session.clone(),
+            tenant: self.tenant.clone(),
+        }
+    }
 }
 
 /// What runs that began in one stretch of time came to.
@@ -62,8 +87,10 @@ pub struct UsagePoint {
     pub input_tokens: u64,
     /// Tokens they wrote.
     pub output_tokens: u64,
-    /// What they cost, as far as that is known.
-    pub cost_usd: f64,
+    /// Those with an answer whose price is unknown.
+    pub unpriced: u64,
+    /// What they cost, as far as that is known; `None` if it is known of none of them.
+    pub cost_usd: Option<f64>,
 }
 
 /// How full a lane is.

@@ -30,7 +30,7 @@ pub use server::*;
 pub use session::*;
 pub use task::*;
 pub use timeline::*;
-pub use transcript::{TranscriptCall, TranscriptItem, TranscriptResult};
+pub use transcript::{CallsOfChildren, TranscriptCall, TranscriptItem, TranscriptResult};
 pub use usage::*;
 
 /// A time as every interface shows it.

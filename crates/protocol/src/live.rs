@@ -254,7 +254,7 @@ pub enum LiveKind {
     },
     /// It waits for somebody's word.
     Asked {
-        /// What it asks.
+        /// What it asks, with long texts cut.
         request: Box<Request>,
     },
     /// Somebody has replied, or nobody did in time.
@@ -403,7 +403,7 @@ fn kind_of(kind: &NotificationKind) -> Option<LiveKind> {
             chars_after: *chars_after,
         },
         NotificationKind::Asked { request } => LiveKind::Asked {
-            request: Box::new(Request::from(request.as_ref())),
+            request: Box::new(Request::from(request.as_ref()).summary()),
         },
         NotificationKind::Replied { request } => LiveKind::Replied {
             request_id: request.to_string(),

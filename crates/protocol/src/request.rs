@@ -5,7 +5,11 @@ use serde_json::Value;
 use sortie_core::{Addressee, Answerer, Layer, OpenRequest, Reply, RequestKind, RunId, SessionKey};
 use utoipa::ToSchema;
 
+use crate::task::cut_to;
 use crate::{schema, time, time_of};
+
+/// Characters of each text of a request in lists and live views. A preview of a usual change fits.
+pub const REQUEST_CHARS: usize = 4_000;
 
 /// Something a run waits to hear about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -33,6 +37,9 @@ pub struct Request {
     pub asked_at: String,
     /// When nobody will be waited for any more.
     pub expires_at: String,
+    /// Whether texts were cut here: `GET /api/approvals/{id}`, or `/api/questions/{id}`, has them
+    /// whole. Arguments that were cut are the beginning of their JSON, as a text.
+    pub cut: bool,
     /// What was replied, once somebody has.
     #[schema(required)]
     pub reply: Option<ReplyView>,
@@ -174,21 +181,56 @@ impl From<&Reply> for ReplyView {
     }
 }
 
+impl Request {
+    /// The same with long texts cut to [`REQUEST_CHARS`] characters, and a mark if one was: what lists
+    /// and live views have. Who decides reads the whole.
+    #[must_use]
+    pub fn summary(mut self) -> Self {
+        let mut is_cut = false;
+        let mut cut = |text: &mut String| is_cut |= cut_to(text, REQUEST_CHARS);
+        if let Some(approval) = &mut self.approval {
+            let texts = [&mut approval.reason, &mut approval.folder];
+            let texts = texts.into_iter().chain(&mut approval.preview);
+            texts.chain(&mut approval.lasting).for_each(&mut cut);
+        }
+        if let Some(question) = &mut self.question {
+            cut(&mut question.text);
+            question.default.iter_mut().for_each(&mut cut);
+        }
+        if let Some(reply) = &mut self.reply {
+            let texts = [&mut reply.text, &mut reply.words, &mut reply.lasting];
+            texts.into_iter().flatten().for_each(&mut cut);
+        }
+        if let Some(approval) = &mut self.approval {
+            let mut written = approval.arguments.to_string();
+            if cut_to(&mut written, REQUEST_CHARS) {
+                approval.arguments = Value::String(written);
+                is_cut = true;
+            }
+        }
+        self.cut = is_cut;
+        self
+    }
+}
+
+impl From<sortie_core::AskedFor> for AskedFor {
+    fn from(asked_for: sortie_core::AskedFor) -> Self {
+        match asked_for {
+            sortie_core::AskedFor::Approval => Self::Approval,
+            sortie_core::AskedFor::Question => Self::Question,
+        }
+    }
+}
+
 impl From<&OpenRequest> for Request {
     fn from(open: &OpenRequest) -> Self {
-        let (kind, approval, question) = match &open.request.kind {
-            RequestKind::Approval(approval) => (
-                AskedFor::Approval,
-                Some(Approval::from(approval.as_ref())),
-                None,
-            ),
-            RequestKind::Question(question) => {
-                (AskedFor::Question, None, Some(Question::from(question)))
-            }
+        let (approval, question) = match &open.request.kind {
+            RequestKind::Approval(approval) => (Some(Approval::from(approval.as_ref())), None),
+            RequestKind::Question(question) => (None, Some(Question::from(question))),
         };
         Self {
             id: open.request.id.to_string(),
-            kind,
+            kind: open.request.kind.asked_for().into(),
             task_id: open.task_id,
             root_id: open.root_id,
             session_id: open.session_id.clone(),
@@ -197,6 +239,7 @@ impl From<&OpenRequest> for Request {
             depth: open.depth,
             asked_at: time(open.asked_at),
             expires_at: time(open.request.expires_at),
+            cut: false,
             reply: open.reply.as_ref().map(ReplyView::from),
             replied_at: time_of(open.replied_at),
             approval,

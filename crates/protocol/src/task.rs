@@ -85,7 +85,7 @@ pub struct Task {
     /// What checks said about the result; none are run yet.
     #[schema(value_type = Option<Object>, required)]
     pub verdict: Option<serde_json::Value>,
-    /// Its place in the queue, from 1.
+    /// Its place in the queue, from 1; that of a tenant's task, among those of the tenant.
     #[schema(required)]
     pub queue_position: Option<u32>,
     /// Whom it belongs to.
@@ -162,12 +162,14 @@ fn cut(text: &mut String) {
     cut_to(text, SUMMARY_CHARS);
 }
 
-/// Cuts after so many characters, never inside one.
-pub(crate) fn cut_to(text: &mut String, chars: usize) {
-    if let Some((end, _)) = text.char_indices().nth(chars) {
-        text.truncate(end);
-        text.push('…');
-    }
+/// Cuts after so many characters, never inside one; tells whether there were more.
+pub(crate) fn cut_to(text: &mut String, chars: usize) -> bool {
+    let Some((end, _)) = text.char_indices().nth(chars) else {
+        return false;
+    };
+    text.truncate(end);
+    text.push('…');
+    true
 }
 
 /// A task with everything that one view of it needs.

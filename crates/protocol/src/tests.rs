@@ -210,3 +210,40 @@ fn modes_are_understood_in_both_spellings() {
 fn a_misspelled_wish_is_refused() {
     assert!(serde_json::from_str::<NewTask>(r#"{"message":"x","modle":"y"}"#).is_err());
 }
+
+#[test]
+fn requests_are_cut_with_a_mark_and_never_inside_a_character() {
+    let request = |text: String| {
+        let question = sortie_core::RequestKind::Question(sortie_core::Question {
+            to: sortie_core::Addressee::Person,
+            text,
+            options: Vec::new(),
+            default: None,
+        });
+        let open = sortie_core::OpenRequest {
+            request: sortie_core::Request {
+                id: sortie_core::RequestId::from_text("abcd"),
+                expires_at: Timestamp(9),
+                kind: question,
+            },
+            task_id: run(2),
+            root_id: run(1),
+            session_id: "web:one".parse().unwrap(),
+            tenant: None,
+            agent: "code".to_owned(),
+            label: "look".to_owned(),
+            depth: 1,
+            asked_at: Timestamp(1),
+            reply: None,
+            replied_at: None,
+        };
+        crate::Request::from(&open)
+    };
+    let fits = request("é".repeat(crate::REQUEST_CHARS));
+    assert_eq!(fits.clone().summary(), fits);
+    // What is cut off is as long as the mark in its place.
+    let long = request("…".repeat(crate::REQUEST_CHARS + 1)).summary();
+    assert!(long.cut);
+    let text = long.question.unwrap().text;
+    assert_eq!(text.chars().count(), crate::REQUEST_CHARS + 1);
+}

@@ -16,8 +16,10 @@ pub struct Timeline {
     pub from: String,
     /// When it ends, or now.
     pub until: String,
-    /// Its runs, oldest first.
+    /// Its runs, oldest first: the root, and of a very large tree the newest ones.
     pub tasks: Vec<TimelineTask>,
+    /// Runs of the tree that are not among them.
+    pub left_out: u64,
     /// What the length of the whole came from, in order of time.
     pub critical_path: Vec<CriticalSpan>,
 }
@@ -46,7 +48,7 @@ pub struct TimelineTask {
     /// When it ended.
     #[schema(required)]
     pub ended: Option<String>,
-    /// What it did when.
+    /// What it did when. In a long life, short stretches are told with longer ones beside them.
     pub spans: Vec<Span>,
 }
 

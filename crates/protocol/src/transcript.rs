@@ -68,13 +68,21 @@ pub struct TranscriptResult {
     pub child: Option<String>,
 }
 
+/// Calls that children answer. Which child it is stands in the journal before the result of the call.
+#[derive(Clone, Debug, Default)]
+pub struct CallsOfChildren(HashMap<CallId, String>);
+
 impl TranscriptItem {
     /// The transcript of a journal.
     pub fn of_journal(entries: &[JournalEntry]) -> Vec<Self> {
-        let mut delegated = HashMap::new();
+        Self::of_part(entries, &mut CallsOfChildren::default())
+    }
+
+    /// The transcript of a part of a journal, with what is known from the parts before it.
+    pub fn of_part(entries: &[JournalEntry], before: &mut CallsOfChildren) -> Vec<Self> {
         entries
             .iter()
-            .flat_map(|entry| items_of(entry, &mut delegated))
+            .flat_map(|entry| items_of(entry, &mut before.0))
             .collect()
     }
 

@@ -123,8 +123,11 @@ pub struct UsagePoint {
     pub input_tokens: u64,
     /// Tokens received, where known.
     pub output_tokens: u64,
-    /// Money, where known.
-    pub cost_usd: f64,
+    /// Runs of these with an answer whose price is unknown.
+    pub unpriced: u64,
+    /// Money, where known; null if it is known of none of them.
+    #[schema(required)]
+    pub cost_usd: Option<f64>,
 }
 
 impl From<sortie_core::UsagePoint> for UsagePoint {
@@ -136,6 +139,7 @@ impl From<sortie_core::UsagePoint> for UsagePoint {
             failed: point.failed,
             input_tokens: point.input_tokens,
             output_tokens: point.output_tokens,
+            unpriced: point.unpriced,
             cost_usd: point.cost_usd,
         }
     }

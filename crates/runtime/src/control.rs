@@ -1,8 +1,8 @@
 //! How people rest runs, try them again, and go on with a conversation.
 
 use sortie_core::{
-    Budget, Event, InboxItem, Lane, ListFilter, NotificationKind, PauseReport, RunId, RunRecord,
-    RunSpec, Sender, StoreError,
+    Budget, Event, InboxItem, Lane, NotificationKind, PauseReport, RunId, RunRecord, RunSpec,
+    Sender, StoreError,
 };
 
 use crate::runtime::{NewRun, Runtime, RuntimeError, check_message};
@@ -146,7 +146,9 @@ impl Runtime {
                 steered: false,
             });
         }
-        let last = self.last_turn(&new).await?;
+        let (session, tenant) = (new.session.clone(), new.tenant.clone());
+        let last = self.shared.store.last_turn(session, tenant).await;
+        let last = last.map_err(RuntimeError::from)?;
         if let Some(last) = last.as_ref().filter(|last| can_go_on(last)) {
             may_go_on(&self.spec(last.run_id).await?)?;
         }
@@ -200,28 +202,6 @@ impl Runtime {
             run,
             steered: false,
         })
-    }
-
-    /// The last main run of a conversation. Background tasks of the same session are not part of it.
-    async fn last_turn(&self, new: &NewRun) -> Result<Option<RunRecord>, RuntimeError> {
-        let session = sortie_core::SessionFilter {
-            tenant: new.tenant.clone(),
-            session: Some(new.session.clone()),
-            ..sortie_core::SessionFilter::default()
-        };
-        let found = self.shared.store.sessions(session).await?;
-        let own = found
-            .into_iter()
-            .find(|summary| summary.tenant == new.tenant);
-        let Some(summary) = own else {
-            return Ok(None);
-        };
-        let filter = ListFilter {
-            runs: vec![summary.last],
-            archived: true,
-            ..ListFilter::default()
-        };
-        Ok(self.list(filter).await?.into_iter().next())
     }
 }
 

@@ -12,7 +12,7 @@ use sortie_core::{
     ModelDirectory, NoSkills, NoWorktrees, Notification, NotificationKind, Outcome, Priority,
     RecoverReport, RecoverScope, RunId, RunRecord, RunSpec, Sampling, Sender, Seq, SessionKey,
     SinkAddress, Skills, Stats, Status, Store, StoreError, StoreResult, Tenant, Timestamp, Tool,
-    Unblock, Update, UsageLine, VerifyReport, Worktrees,
+    Unblock, Update, VerifyReport, Worktrees,
 };
 use sortie_text::Redactor;
 use tokio::sync::{Notify, broadcast};
@@ -437,11 +437,6 @@ impl Runtime {
     /// How many runs have started and not ended.
     pub async fn count(&self) -> Result<u64, RuntimeError> {
         Ok(self.stats(ListFilter::default()).await?.running)
-    }
-
-    /// What runs used, by session, agent and model.
-    pub async fn usage(&self, filter: ListFilter) -> Result<Vec<UsageLine>, RuntimeError> {
-        Ok(self.shared.store.usage(filter).await?)
     }
 
     /// How many runs are in which state.

@@ -1,10 +1,11 @@
 //! What people look at: conversations, time lines, policies, queues, models.
 
 use serde_json::Value;
-use sortie_agent::{Tapes, Timeline, timeline};
+use sortie_agent::{Timeline, task_timeline, timeline};
 use sortie_core::{
-    Begun, BlobId, Lane, ListFilter, Mode, ModelState, PolicyLayer, Ruling, RunId, RunSpec, Seq,
-    SessionFilter, SessionSummary, Timestamp, UsagePoint,
+    Begun, BlobId, JournalEntry, Lane, ListFilter, Mode, ModelState, PolicyLayer, Ruling, RunId,
+    RunSpec, Seq, SessionFilter, SessionSummary, Timestamp, Usage, UsageLine, UsagePlace,
+    UsagePoint,
 };
 use sortie_policy::Explanation;
 
@@ -12,6 +13,10 @@ use crate::runtime::{NewRun, Runtime, RuntimeError};
 
 /// How many runs of a tree a time line shows: more than a tree has by default.
 const MAX_TIMELINE_RUNS: u32 = 1_000;
+/// How many stretches they have together, and how many one of them has at most: some megabytes as
+/// JSON, and more than a screen has dots.
+const MAX_TIMELINE_SPANS: usize = 30_000;
+const MAX_TASK_SPANS: usize = 3_000;
 
 /// How full a lane is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,21 +82,32 @@ impl Runtime {
         Ok(self.shared.store.sessions(filter).await?)
     }
 
-    /// What the runs of a tree waited for, and what made the whole take as long as it did.
-    pub async fn timeline(&self, root: RunId) -> Result<Timeline, RuntimeError> {
+    /// What the runs of a tree waited for, and what made the whole take as long as it did; and how many
+    /// runs are not shown. Of a very large tree those are the older ones, though never its root. A tree
+    /// whose journals are gone has no time line, and one that never was is an error.
+    pub async fn timeline(&self, root: RunId) -> Result<(Timeline, u64), RuntimeError> {
+        self.get(root).await?;
         let filter = ListFilter {
             root: Some(root),
             archived: true,
             limit: MAX_TIMELINE_RUNS,
             ..ListFilter::default()
         };
-        let mut tapes = Tapes::new();
-        for record in self.list(filter).await? {
-            tapes.insert(record.run_id, self.events(record.run_id, Seq(0)).await?);
+        let all = self.stats(filter.clone()).await?.total;
+        let listed = self.list(filter).await?;
+        let newest = listed.iter().map(|record| record.run_id);
+        let runs = with_root(root, newest, MAX_TIMELINE_RUNS as usize);
+        let each = (MAX_TIMELINE_SPANS / runs.len()).min(MAX_TASK_SPANS);
+        let now = self.now();
+        let mut tasks = Vec::with_capacity(runs.len());
+        for run in &runs {
+            // One journal at a time: together they may be larger than memory.
+            let entries = self.events(*run, Seq(0)).await?;
+            let folded = on_a_thread(move || task_timeline(&entries, now, each)).await?;
+            tasks.extend(folded);
         }
-        // A tree whose journals are gone has no time line, and one that never was is an error.
-        self.get(root).await?;
-        Ok(timeline(root, &tapes, self.now()))
+        let line = on_a_thread(move || timeline(root, tasks, now)).await?;
+        Ok((line, all.saturating_sub(runs.len() as u64)))
     }
 
     /// What a run may do, and who says so.
@@ -126,6 +142,31 @@ impl Runtime {
             .store
             .usage_series(filter, bucket_ms, since)
             .await?)
+    }
+
+    /// What runs used, by session, agent and model: the lines after a place, at most so many.
+    pub async fn usage(
+        &self,
+        filter: ListFilter,
+        after: Option<UsagePlace>,
+        limit: u32,
+    ) -> Result<Vec<UsageLine>, RuntimeError> {
+        Ok(self.shared.store.usage(filter, after, limit).await?)
+    }
+
+    /// What runs used, all together.
+    pub async fn used(&self, filter: ListFilter) -> Result<Usage, RuntimeError> {
+        Ok(self.shared.store.used(filter).await?)
+    }
+
+    /// The journal of a run after `after`: as many entries as have so many bytes, at least one.
+    pub async fn events_part(
+        &self,
+        run: RunId,
+        after: Seq,
+        max_bytes: usize,
+    ) -> Result<Vec<JournalEntry>, RuntimeError> {
+        Ok(self.shared.store.read_part(run, after, max_bytes).await?)
     }
 
     /// How full the lanes are.
@@ -175,12 +216,40 @@ impl Runtime {
         status: u16,
         body: Vec<u8>,
     ) -> Result<(), RuntimeError> {
-        let now = self.now();
-        Ok(self.shared.store.complete(key, status, body, now).await?)
+        Ok(self.shared.store.complete(key, status, body).await?)
     }
 
     /// Forgets such a request, which changed nothing.
     pub async fn forget_once(&self, key: &str) -> Result<(), RuntimeError> {
         Ok(self.shared.store.forget(key).await?)
+    }
+}
+
+/// The first so many of these, the root always among them: everything else is told by how it belongs
+/// to it.
+fn with_root(root: RunId, newest: impl Iterator<Item = RunId>, most: usize) -> Vec<RunId> {
+    let others = newest.filter(|run| *run != root);
+    std::iter::once(root).chain(others).take(most).collect()
+}
+
+/// Does what takes a processor long where nobody else waits for it.
+async fn on_a_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, RuntimeError> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| RuntimeError::Refused(format!("a time line could not be made: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_line_never_loses_its_root() {
+        let run = |number: u128| RunId::from_uuid(uuid::Uuid::from_u128(number));
+        let tree = || (1..=5).rev().map(run);
+        assert_eq!(with_root(run(1), tree(), 3), [run(1), run(5), run(4)]);
+        assert_eq!(with_root(run(1), tree(), 9).len(), 5);
     }
 }

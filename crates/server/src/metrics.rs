@@ -111,23 +111,19 @@ fn known_method(method: &str) -> &'static str {
 pub(crate) async fn text(app: &App, filter: ListFilter) -> Result<String, RuntimeError> {
     let is_all = filter.tenant.is_none();
     let stats = app.runtime.stats(filter.clone()).await?;
-    let usage = app.runtime.usage(filter).await?;
+    let used = app.runtime.used(filter).await?;
     let mut page = Page::default();
     tasks(&mut page, &stats);
-    let tokens = |count: fn(&sortie_core::Usage) -> Option<u64>| -> u64 {
-        usage.iter().filter_map(|line| count(&line.usage)).sum()
-    };
     page.head("sortie_tokens", "counter", "Tokens of all tasks.");
-    let input = tokens(|usage| usage.input_tokens);
+    let input = used.input_tokens.unwrap_or_default();
     page.line("sortie_tokens", &[("direction", "input")], input as f64);
-    let output = tokens(|usage| usage.output_tokens);
+    let output = used.output_tokens.unwrap_or_default();
     page.line("sortie_tokens", &[("direction", "output")], output as f64);
-    let cost: f64 = usage.iter().filter_map(|line| line.usage.cost_usd).sum();
     page.single(
         "sortie_cost_usd",
         "counter",
         "Estimated cost of all tasks.",
-        cost,
+        used.cost_usd.unwrap_or_default(),
     );
     if is_all {
         lanes(&mut page, &app.runtime.lanes().await?);

@@ -3,8 +3,12 @@
 
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sortie_runtime::RuntimeError;
 
 use crate::problem::{self, Problem};
 
@@ -12,6 +16,13 @@ use crate::problem::{self, Problem};
 pub(crate) const PAGE_BYTES: usize = 8 * 1024 * 1024;
 /// Says where the next page begins.
 pub(crate) const NEXT_CURSOR: HeaderName = HeaderName::from_static("sortie-next-cursor");
+
+/// Things that are read at once, at first. Nobody knows yet how long their texts are.
+const FIRST_BATCH: u32 = 20;
+/// The same, at most.
+const MAX_BATCH: u32 = 320;
+/// A batch with less text than this may be followed by a larger one.
+const MODEST_BYTES: usize = 1024 * 1024;
 
 /// A list as JSON, while there is room.
 #[derive(Debug)]
@@ -69,6 +80,112 @@ impl IntoResponse for Page {
         self.headers.insert(header::CONTENT_TYPE, kind);
         (self.headers, Bytes::from(self.body)).into_response()
     }
+}
+
+/// One thing of a list.
+pub(crate) struct Shown<T> {
+    /// As it is answered; nothing if it does not belong to the list.
+    pub(crate) item: Option<T>,
+    /// How many bytes of text were read for it.
+    pub(crate) bytes: usize,
+}
+
+impl<T: Serialize> Shown<T> {
+    /// All that was read is answered.
+    pub(crate) fn whole(item: T) -> Result<Self, Problem> {
+        let bytes = size(&item)?;
+        Ok(Self {
+            item: Some(item),
+            bytes,
+        })
+    }
+}
+
+/// Reads things in batches until the page is full; tells after which place there are more. `read` gives
+/// at most so many of those after a place.
+pub(crate) async fn fill<T, S: Serialize, P: Clone, F>(
+    limit: u32,
+    first: Option<P>,
+    mut read: impl FnMut(Option<P>, u32) -> F,
+    place: impl Fn(&T) -> P,
+    show: impl Fn(&T) -> Result<Shown<S>, Problem>,
+) -> Result<(Page, Option<P>), Problem>
+where
+    F: Future<Output = Result<Vec<T>, RuntimeError>>,
+{
+    let mut page = Page::default();
+    let mut room = limit;
+    let mut batch = FIRST_BATCH;
+    let mut last = first;
+    loop {
+        // One more than there is room for tells whether there are more.
+        let wanted = batch.min(room.saturating_add(1));
+        let things = read(last.clone(), wanted).await?;
+        let mut bytes = 0;
+        for thing in &things {
+            let shown = show(thing)?;
+            bytes += shown.bytes;
+            if let Some(item) = shown.item {
+                if room == 0 || !page.take(&[item])? {
+                    return Ok((page, last));
+                }
+                room -= 1;
+            }
+            last = Some(place(thing));
+        }
+        if things.len() < wanted as usize {
+            return Ok((page, None));
+        }
+        if bytes < MODEST_BYTES {
+            batch = (2 * batch).min(MAX_BATCH);
+        }
+    }
+}
+
+/// A place that clients bring back as it is: what is in it may change from one version to the next.
+pub(crate) fn cursor_of(place: &impl Serialize) -> Result<String, Problem> {
+    let text = serde_json::to_vec(place).map_err(|error| problem::internal(&error))?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(text))
+}
+
+/// The place in a cursor.
+pub(crate) fn place_in<P: DeserializeOwned>(cursor: Option<&str>) -> Result<Option<P>, Problem> {
+    let Some(cursor) = cursor else {
+        return Ok(None);
+    };
+    let text = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok();
+    let place = text.and_then(|text| serde_json::from_slice(&text).ok());
+    place.map(Some).ok_or_else(foreign_cursor)
+}
+
+/// Somebody made a cursor up.
+pub(crate) fn foreign_cursor() -> Problem {
+    Problem::bad("`cursor` comes from the answer before")
+}
+
+/// The address of the next page.
+pub(crate) fn address(path: &str, query: &[(&str, Option<String>)]) -> String {
+    let mut address = path.to_owned();
+    let values = query
+        .iter()
+        .filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    for (index, (name, value)) in values.enumerate() {
+        address.push(if index == 0 { '?' } else { '&' });
+        address.push_str(&format!("{name}={}", percent(value)));
+    }
+    address
+}
+
+/// A value as it stands in a query.
+fn percent(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                char::from(byte).to_string()
+            }
+            other => format!("%{other:02X}"),
+        })
+        .collect()
 }
 
 /// How many bytes something is as JSON.

@@ -81,6 +81,17 @@ impl Tail {
 
 /// Reads the entries after `after` and checks that they lead to the end that the record names.
 pub(crate) fn read(connection: &Connection, run: RunId, after: Seq) -> Done<Vec<JournalEntry>> {
+    read_part(connection, run, after, usize::MAX)
+}
+
+/// Reads as many of the entries after `after` as have so many bytes, at least one. They are checked
+/// one by one, and their end only if it was reached.
+pub(crate) fn read_part(
+    connection: &Connection,
+    run: RunId,
+    after: Seq,
+    max_bytes: usize,
+) -> Done<Vec<JournalEntry>> {
     let end = end_of(connection, run)?.ok_or_else(|| Fault::not_found(run))?;
     let Some(tail) = end else {
         return Ok(Vec::new());
@@ -100,7 +111,13 @@ pub(crate) fn read(connection: &Connection, run: RunId, after: Seq) -> Done<Vec<
     )?;
     let mut rows = statement.query(params![tail.run, walk.seq])?;
     let mut entries = Vec::new();
+    let mut bytes = 0_usize;
     while let Some(row) = rows.next()? {
+        let length = row.get_ref(4)?.as_bytes().map_or(0, <[u8]>::len);
+        bytes = bytes.saturating_add(length);
+        if bytes > max_bytes && !entries.is_empty() {
+            return Ok(entries);
+        }
         entries.push(walk.step(row)?);
     }
     walk.arrive(&tail)?;

@@ -158,7 +158,7 @@ impl ReadStore {
 
     /// What runs used, by session, agent and model.
     pub async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
-        queries::usage(&self.readers, filter).await
+        queries::usage(&self.readers, filter, None, 0).await
     }
 
     /// The journal after `after`, checked against its hash chain.
@@ -171,7 +171,7 @@ impl ReadStore {
         queries::blob(&self.readers, run, id).await
     }
 
-    /// Requests, oldest first: the open ones, or all.
+    /// Requests: the open ones, oldest first; or all, newest first.
     pub async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
         queries::requests(&self.readers, filter).await
     }

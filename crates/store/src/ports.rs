@@ -9,7 +9,8 @@ use sortie_core::{
     OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied,
     ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq,
     SessionFilter, SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError,
-    StoreResult, Tenant, Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
+    StoreResult, Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint,
+    VerifyReport,
 };
 
 use crate::SqlStore;
@@ -151,8 +152,17 @@ impl<E: Execute> Registry for SqlStore<E> {
         queries::stats(&self.execute, filter).await
     }
 
-    async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
-        queries::usage(&self.execute, filter).await
+    async fn usage(
+        &self,
+        filter: ListFilter,
+        after: Option<UsagePlace>,
+        limit: u32,
+    ) -> StoreResult<Vec<UsageLine>> {
+        queries::usage(&self.execute, filter, after, limit).await
+    }
+
+    async fn used(&self, filter: ListFilter) -> StoreResult<Usage> {
+        queries::used(&self.execute, filter).await
     }
 
     async fn usage_series(
@@ -166,6 +176,14 @@ impl<E: Execute> Registry for SqlStore<E> {
 
     async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>> {
         queries::sessions(&self.execute, filter).await
+    }
+
+    async fn last_turn(
+        &self,
+        session: SessionKey,
+        tenant: Option<Tenant>,
+    ) -> StoreResult<Option<RunRecord>> {
+        queries::last_turn(&self.execute, session, tenant).await
     }
 
     async fn lanes(&self) -> StoreResult<Vec<LaneCount>> {
@@ -241,6 +259,15 @@ impl<E: Execute> Journal for SqlStore<E> {
 
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
         queries::journal(&self.execute, run, after).await
+    }
+
+    async fn read_part(
+        &self,
+        run: RunId,
+        after: Seq,
+        max_bytes: usize,
+    ) -> StoreResult<Vec<JournalEntry>> {
+        queries::journal_part(&self.execute, run, after, max_bytes).await
     }
 
     async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>> {
@@ -409,13 +436,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
             .await
     }
 
-    async fn complete(
-        &self,
-        key: &str,
-        status: u16,
-        body: Vec<u8>,
-        _at: Timestamp,
-    ) -> StoreResult<()> {
+    async fn complete(&self, key: &str, status: u16, body: Vec<u8>) -> StoreResult<()> {
         let key = key.to_owned();
         self.execute
             .write("note an answer", move |connection| {

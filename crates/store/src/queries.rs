@@ -3,7 +3,7 @@
 use sortie_core::{
     AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
     RequestFilter, RunId, RunRecord, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary,
-    Stats, StoreResult, Tenant, Timestamp, UsageLine, UsagePoint, VerifyReport,
+    Stats, StoreResult, Tenant, Timestamp, Usage, UsageLine, UsagePlace, UsagePoint, VerifyReport,
 };
 
 use crate::chain;
@@ -44,10 +44,23 @@ pub(crate) async fn stats(source: &impl Query, filter: ListFilter) -> StoreResul
         .await
 }
 
-pub(crate) async fn usage(source: &impl Query, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
+pub(crate) async fn usage(
+    source: &impl Query,
+    filter: ListFilter,
+    after: Option<UsagePlace>,
+    limit: u32,
+) -> StoreResult<Vec<UsageLine>> {
     source
         .read("add up usage", move |connection| {
-            read::usage(connection, &filter)
+            read::usage(connection, &filter, after, limit)
+        })
+        .await
+}
+
+pub(crate) async fn used(source: &impl Query, filter: ListFilter) -> StoreResult<Usage> {
+    source
+        .read("add up usage", move |connection| {
+            read::used(connection, &filter)
         })
         .await
 }
@@ -72,6 +85,31 @@ pub(crate) async fn sessions(
     source
         .read("list sessions", move |connection| {
             talks::sessions(connection, &filter)
+        })
+        .await
+}
+
+pub(crate) async fn last_turn(
+    source: &impl Query,
+    session: SessionKey,
+    tenant: Option<Tenant>,
+) -> StoreResult<Option<RunRecord>> {
+    source
+        .read("find the last turn", move |connection| {
+            talks::last_turn(connection, &session, tenant.as_ref())
+        })
+        .await
+}
+
+pub(crate) async fn journal_part(
+    source: &impl Query,
+    run: RunId,
+    after: Seq,
+    max_bytes: usize,
+) -> StoreResult<Vec<JournalEntry>> {
+    source
+        .read("read a journal", move |connection| {
+            chain::read_part(connection, run, after, max_bytes)
         })
         .await
 }

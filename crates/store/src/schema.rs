@@ -25,7 +25,6 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_models.sql"),
     include_str!("migrations/0003_authority.sql"),
     include_str!("migrations/0004_server.sql"),
-    include_str!("migrations/0005_tallies.sql"),
 ];
 
 /// Why a database cannot be used.

@@ -91,3 +91,15 @@ where
     text.parse()
         .map_err(|error: T::Err| Fault::Broken(Box::new(error)))
 }
+
+/// What the database says about how it would find something, for tests.
+#[cfg(test)]
+pub(crate) fn plan(statement: &str) -> Vec<String> {
+    let connection = crate::schema::open_in_memory().unwrap();
+    let mut explained = connection
+        .prepare(&format!("EXPLAIN QUERY PLAN {statement}"))
+        .unwrap();
+    // Nothing is bound: plans do not depend on it.
+    let lines = explained.raw_query().mapped(|row| row.get("detail"));
+    lines.collect::<Result<_, _>>().unwrap()
+}

@@ -1,7 +1,7 @@
 //! What runs waited for: single lives as data, whole trees as properties.
 
 use proptest::prelude::*;
-use sortie_agent::{Tapes, Timeline, timeline};
+use sortie_agent::{Tapes, Timeline, task_timeline, timeline};
 use sortie_core::*;
 use uuid::Uuid;
 
@@ -187,9 +187,16 @@ fn shown(line: &Timeline, number: u8) -> Vec<String> {
     each.collect()
 }
 
+fn line_of(tapes: &Tapes, now: i64, max_spans: usize) -> Timeline {
+    let now = Timestamp(now);
+    let tasks = tapes.values();
+    let tasks = tasks.filter_map(|entries| task_timeline(entries, now, max_spans));
+    timeline(run(0), tasks.collect(), now)
+}
+
 fn of_one(events: Vec<(i64, Event)>, now: i64) -> Vec<String> {
     let tapes = tapes(vec![journal(0, events)]);
-    shown(&timeline(run(0), &tapes, Timestamp(now)), 0)
+    shown(&line_of(&tapes, now, 100), 0)
 }
 
 #[test]
@@ -288,7 +295,7 @@ fn the_critical_path_follows_the_child_that_ended_last() {
         journal(1, early),
         journal(2, late),
     ]);
-    let line = timeline(run(0), &tapes, Timestamp(500));
+    let line = line_of(&tapes, 500, 100);
     let path: Vec<_> = line
         .critical_path
         .iter()
@@ -365,15 +372,24 @@ fn any_tree() -> impl Strategy<Value = Tapes> {
 
 proptest! {
     #[test]
-    fn spans_cover_each_life_once_and_the_path_covers_the_roots(tree in any_tree(), now in 0..900_i64) {
-        let line = timeline(run(0), &tree, Timestamp(now));
+    fn spans_cover_each_life_once_and_the_path_covers_the_roots(
+        tree in any_tree(),
+        now in 0..900_i64,
+        most in 1..12_usize,
+    ) {
+        let line = line_of(&tree, now, most);
         prop_assert_eq!(line.tasks.len(), tree.len());
         for task in &line.tasks {
+            prop_assert!(task.spans.len() <= most);
             let mut cursor = task.admitted;
             for span in &task.spans {
                 prop_assert_eq!(span.from, cursor);
                 prop_assert!(span.until > span.from);
                 cursor = span.until;
+                let is_met = line.critical_path.iter().any(|critical| {
+                    critical.run == task.run && critical.from < span.until && critical.until > span.from
+                });
+                prop_assert_eq!(span.critical, is_met);
             }
             if let Some(ended) = task.ended {
                 prop_assert_eq!(cursor, ended);

@@ -21,13 +21,7 @@ pub trait Idempotency: Send + Sync {
         at: Timestamp,
     ) -> StoreResult<Begun>;
     /// Notes how a request was answered. The first answer holds.
-    async fn complete(
-        &self,
-        key: &str,
-        status: u16,
-        body: Vec<u8>,
-        at: Timestamp,
-    ) -> StoreResult<()>;
+    async fn complete(&self, key: &str, status: u16, body: Vec<u8>) -> StoreResult<()>;
     /// Forgets a request that changed nothing and was not answered.
     async fn forget(&self, key: &str) -> StoreResult<()>;
 }

@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Amount, Announcement, AuditEntry, AuditLine, AuditReport, Balance, BlobId, BudgetKind,
-    Cancellation, ChangesFate, Event, Fence, Idempotency, InboxItem, JournalEntry, Lane, LaneCount,
-    OpenRequest, OutboxEntry, Outcome, Priority, Reply, RequestId, RunId, RunRecord, RunSpec, Seq,
-    SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats, Status, Summary, Tenant,
-    Timestamp, UsageLine, UsagePoint, WaitingOn,
+    Amount, Announcement, AskedFor, AuditEntry, AuditLine, AuditReport, Balance, BlobId,
+    BudgetKind, Cancellation, ChangesFate, Event, Fence, Idempotency, InboxItem, JournalEntry,
+    Lane, LaneCount, OpenRequest, OutboxEntry, Outcome, Priority, Reply, RequestId, RunId,
+    RunRecord, RunSpec, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats,
+    Status, Summary, Tenant, Timestamp, Usage, UsageLine, UsagePlace, UsagePoint, WaitingOn,
 };
 
 /// Everything the runtime needs from a store.
@@ -129,12 +129,20 @@ pub trait Registry: Send + Sync {
     async fn get(&self, run: RunId) -> StoreResult<RunRecord>;
     /// The run that a person means by a prefix of at least eight characters.
     async fn resolve(&self, prefix: &str) -> StoreResult<RunId>;
-    /// Records, newest first.
+    /// Records, newest first unless the filter says otherwise.
     async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>>;
     /// How many runs are in which state.
     async fn stats(&self, filter: ListFilter) -> StoreResult<Stats>;
-    /// What runs used, by session, agent and model.
-    async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>>;
+    /// What runs used, by session, agent and model: those lines that come after a place, at most so
+    /// many; 0 is no limit.
+    async fn usage(
+        &self,
+        filter: ListFilter,
+        after: Option<UsagePlace>,
+        limit: u32,
+    ) -> StoreResult<Vec<UsageLine>>;
+    /// What runs used, all together.
+    async fn used(&self, filter: ListFilter) -> StoreResult<Usage>;
     /// What runs that began since a moment came to, in stretches of `bucket_ms`, oldest first.
     /// Stretches in which nothing began are left out.
     async fn usage_series(
@@ -145,6 +153,12 @@ pub trait Registry: Send + Sync {
     ) -> StoreResult<Vec<UsagePoint>>;
     /// Conversations, the one with the latest turn first.
     async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>>;
+    /// The last main run of a conversation. Background tasks of the same session are not part of it.
+    async fn last_turn(
+        &self,
+        session: SessionKey,
+        tenant: Option<Tenant>,
+    ) -> StoreResult<Option<RunRecord>>;
     /// How full the lanes are.
     async fn lanes(&self) -> StoreResult<Vec<LaneCount>>;
     /// The earliest moment at which something happens by itself: a deadline of a parked run, a
@@ -173,6 +187,14 @@ pub trait Journal: Send + Sync {
     async fn hold(&self, hold: Hold) -> StoreResult<()>;
     /// The journal after `after`, checked against its hash chain.
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>>;
+    /// The beginning of the same: as many entries as have so many bytes, and at least one if there is
+    /// one. Only what is read is checked.
+    async fn read_part(
+        &self,
+        run: RunId,
+        after: Seq,
+        max_bytes: usize,
+    ) -> StoreResult<Vec<JournalEntry>>;
     /// The first entry of the journal, checked as far as one entry can be; `None` if the journal was
     /// removed.
     async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>>;
@@ -196,7 +218,7 @@ pub trait Outbox: Send + Sync {
 /// Keeps what runs ask, until somebody has replied.
 #[async_trait]
 pub trait Requests: Send + Sync {
-    /// Requests, oldest first: the open ones, or all.
+    /// Requests: the open ones, oldest first; or all, newest first.
     async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>>;
     /// The request that a person means by the beginning of its id.
     async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest>;
@@ -247,14 +269,41 @@ pub trait Audit: Send + Sync {
 /// Which requests.
 #[derive(Clone, Debug, Default)]
 pub struct RequestFilter {
-    /// Also those that have their reply.
+    /// Also those that have their reply. Then the newest are first: the old ones are many.
     pub replied: bool,
+    /// Of this kind.
+    pub kind: Option<AskedFor>,
     /// Of this run.
     pub run: Option<RunId>,
+    /// Of this tree.
+    pub root: Option<RunId>,
+    /// Of trees that are for this session.
+    pub session: Option<SessionKey>,
     /// Of this tenant.
     pub tenant: Option<Tenant>,
+    /// Those that come after this one.
+    pub after: Option<RequestPlace>,
     /// At most so many; 0 is no limit.
     pub limit: u32,
+}
+
+/// A place among requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestPlace {
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// Its id: several may be asked in the same millisecond.
+    pub id: RequestId,
+}
+
+impl OpenRequest {
+    /// Where it is among all.
+    pub fn place(&self) -> RequestPlace {
+        RequestPlace {
+            asked_at: self.asked_at,
+            id: self.request.id.clone(),
+        }
+    }
 }
 
 /// Asks to note a reply.
@@ -748,6 +797,10 @@ pub struct ListFilter {
     pub text: Option<String>,
     /// Made before this one.
     pub before: Option<RunId>,
+    /// Made after this one.
+    pub after: Option<RunId>,
+    /// The oldest are first, not the newest.
+    pub oldest_first: bool,
     /// One of these; any if there are none.
     pub runs: Vec<RunId>,
     /// Archived ones too.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use sortie_core::{ListFilter, RequestFilter, RunId, Status, Tenant};
+use sortie_core::{ListFilter, RequestFilter, Status, Tenant};
 use sortie_protocol::{Request, Task};
 use sortie_runtime::{Runtime, RuntimeError};
 use tokio::sync::OnceCell;
@@ -20,6 +20,9 @@ const GOOD_FOR: Duration = Duration::from_millis(200);
 const MAX_TASKS: u32 = 1_000;
 /// Requests in one.
 const MAX_REQUESTS: u32 = 1_000;
+/// What the tasks, and the requests, may have of bytes. Both together are half of what a client reads
+/// as one message.
+const PART_BYTES: usize = 4 * 1024 * 1024;
 /// Different ones that are kept.
 const MAX_KEPT: usize = 256;
 
@@ -113,34 +116,43 @@ impl Snapshots {
 async fn make(hub: &Hub, runtime: &Runtime, key: &Key) -> Result<Arc<Snapshot>, RuntimeError> {
     // Whatever happens after this number is told too, perhaps twice, never not at all.
     let seq = hub.seq();
-    let mut filter = ListFilter {
+    let mut tasks = ListFilter {
         statuses: vec![Status::Pending, Status::Running],
         tenant: key.tenant.clone(),
         limit: MAX_TASKS + 1,
         ..ListFilter::default()
     };
-    let mut one = None;
+    let mut requests = RequestFilter {
+        tenant: key.tenant.clone(),
+        limit: MAX_REQUESTS + 1,
+        ..RequestFilter::default()
+    };
     match &key.wanted {
         Wanted::All => {}
-        Wanted::Session(session) => filter.session = Some(session.clone()),
-        Wanted::Tree(root) => filter.root = Some(*root),
+        Wanted::Session(session) => {
+            tasks.session = Some(session.clone());
+            requests.session = Some(session.clone());
+        }
+        Wanted::Tree(root) => {
+            tasks.root = Some(*root);
+            requests.root = Some(*root);
+        }
         Wanted::Task(run) => {
-            filter.runs = vec![*run];
-            one = Some(*run);
+            tasks.runs = vec![*run];
+            requests.run = Some(*run);
         }
     }
-    let records = runtime.list(filter).await?;
-    let truncated = records.len() > MAX_TASKS as usize;
-    let tasks: Vec<Task> = records
-        .iter()
-        .take(MAX_TASKS as usize)
-        .map(|record| Task::from(record).summary())
-        .collect();
-    let requests = requests(runtime, key, one).await?;
+    let records = runtime.list(tasks).await?;
+    let open = runtime.requests(requests).await?;
+    let tasks = records.iter().map(|record| Task::from(record).summary());
+    let tasks = Part::of(tasks, MAX_TASKS);
+    let requests = open.iter().map(|open| Request::from(open).summary());
+    let requests = Part::of(requests, MAX_REQUESTS);
     let rest = format!(
-        r#""tasks":{},"requests":{},"truncated":{truncated}}}"#,
-        list(&tasks),
-        list(&requests)
+        r#""tasks":{},"requests":{},"truncated":{}}}"#,
+        tasks.json,
+        requests.json,
+        tasks.is_cut || requests.is_cut
     );
     Ok(Arc::new(Snapshot {
         seq,
@@ -149,28 +161,51 @@ async fn make(hub: &Hub, runtime: &Runtime, key: &Key) -> Result<Arc<Snapshot>, 
     }))
 }
 
-async fn requests(
-    runtime: &Runtime,
-    key: &Key,
-    run: Option<RunId>,
-) -> Result<Vec<Request>, RuntimeError> {
-    let open = runtime
-        .requests(RequestFilter {
-            run,
-            tenant: key.tenant.clone(),
-            limit: MAX_REQUESTS,
-            ..RequestFilter::default()
-        })
-        .await?;
-    let is_wanted = |request: &Request| match &key.wanted {
-        Wanted::All | Wanted::Task(_) => true,
-        Wanted::Session(session) => request.session_id == *session,
-        Wanted::Tree(root) => request.root_id == *root,
-    };
-    Ok(open.iter().map(Request::from).filter(is_wanted).collect())
+/// The beginning of a list, as JSON.
+struct Part {
+    json: String,
+    /// Whether there is more.
+    is_cut: bool,
 }
 
-/// Our own types always become JSON; were one not to, the list would be empty rather than broken.
-fn list<T: serde::Serialize>(items: &[T]) -> String {
-    serde_json::to_string(items).unwrap_or_else(|_| "[]".to_owned())
+impl Part {
+    /// The first so many, and no more than [`PART_BYTES`].
+    fn of<T: serde::Serialize>(items: impl Iterator<Item = T>, most: u32) -> Self {
+        let mut json = String::from("[");
+        let mut is_cut = false;
+        for (index, item) in items.enumerate() {
+            // Our own types always become JSON; one that did not would be left out, and told of.
+            let item = serde_json::to_string(&item).unwrap_or_default();
+            is_cut =
+                index == most as usize || item.is_empty() || json.len() + item.len() > PART_BYTES;
+            if is_cut {
+                break;
+            }
+            if index > 0 {
+                json.push(',');
+            }
+            json.push_str(&item);
+        }
+        json.push(']');
+        Self { json, is_cut }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_when_it_is_full_and_says_so() {
+        let part = Part::of(1..=3, 3);
+        assert_eq!((part.json.as_str(), part.is_cut), ("[1,2,3]", false));
+        let part = Part::of(1..=4, 3);
+        assert_eq!((part.json.as_str(), part.is_cut), ("[1,2,3]", true));
+        let long = "x".repeat(PART_BYTES / 3);
+        let part = Part::of(std::iter::repeat_n(&long, 4), 10);
+        assert!(part.is_cut && part.json.len() <= PART_BYTES + 1);
+        let list: Vec<String> = serde_json::from_str(&part.json).unwrap();
+        assert_eq!(list.len(), 2);
+        assert_eq!(Part::of(std::iter::empty::<u8>(), 1).json, "[]");
+    }
 }

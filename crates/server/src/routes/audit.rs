@@ -7,9 +7,10 @@ use sortie_core::AuditFilter;
 use sortie_protocol::{AuditLine, AuditVerdict};
 use utoipa::IntoParams;
 
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::body::{self, Asked};
 use crate::guard::Caller;
+use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 
 /// Lines in one answer, unless more are wanted.
@@ -34,27 +35,61 @@ pub(crate) struct Which {
 }
 
 /// What happened to calls, in order.
+///
+/// An answer ends after `limit` lines, or earlier when they are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` is the `after` that goes on, and `Link: rel="next"` says it whole.
 #[utoipa::path(get, path = "/api/audit", tag = "audit", params(Which),
     responses((status = 200, body = Vec<AuditLine>)))]
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Asked(which): Asked<Which>,
-) -> Result<Json<Vec<AuditLine>>, Problem> {
+) -> Result<Page, Problem> {
     let run = match &which.task_id {
         None => None,
         Some(id) => Some(app.task(&caller, id).await?.run_id),
     };
-    let lines = app
-        .runtime
-        .audit(AuditFilter {
-            run,
-            tenant: caller.tenant().cloned(),
-            after: body::place(which.after)?,
-            limit: body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?,
-        })
-        .await?;
-    Ok(Json(lines.into_iter().map(AuditLine::from).collect()))
+    let filter = AuditFilter {
+        run,
+        tenant: caller.tenant().cloned(),
+        after: body::place(which.after)?,
+        limit: body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?,
+    };
+    let query = [
+        ("task_id", which.task_id),
+        ("limit", which.limit.map(|limit| limit.to_string())),
+    ];
+    page_of(&app, filter, "/api/audit", query).await
+}
+
+/// A page of lines; what goes on is at the same path with this query.
+pub(crate) async fn page_of<const N: usize>(
+    app: &App,
+    filter: AuditFilter,
+    path: &str,
+    query: [(&str, Option<String>); N],
+) -> Result<Page, Problem> {
+    let (mut page, next) = pages::fill(
+        filter.limit,
+        Some(filter.after),
+        |after, limit| {
+            app.runtime.audit(AuditFilter {
+                after: after.unwrap_or_default(),
+                limit,
+                ..filter.clone()
+            })
+        },
+        |line| line.seq,
+        |line| Shown::whole(AuditLine::from(line.clone())),
+    )
+    .await?;
+    if let Some(last) = next {
+        let last = last.to_string();
+        let mut query = query.to_vec();
+        query.push(("after", Some(last.clone())));
+        page.goes_on(&last, &pages::address(path, &query))?;
+    }
+    Ok(page)
 }
 
 /// Checks the whole chain.

@@ -16,12 +16,15 @@ use crate::body::{Asked, InPath};
 use crate::guard::Caller;
 use crate::hub::{Listener, Out, Wanted, Wish};
 use crate::once::wants_stream;
-use crate::pages::Page;
+use crate::pages::{PAGE_BYTES, Page};
 use crate::problem::Problem;
 use crate::routes::sse::{self, Line, Lines};
 
 /// How often a journal is read when nothing was heard of its run.
 const POLL: Duration = Duration::from_secs(1);
+
+/// How much of a journal is read at once: a client that reads slowly holds this much memory.
+const PART_BYTES: usize = 1024 * 1024;
 
 /// Where to begin.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -82,15 +85,20 @@ pub(crate) async fn of_task(
 async fn entries(app: &App, run: RunId, from: Seq) -> Result<Page, Problem> {
     let mut page = Page::default();
     let mut last = from;
-    for entry in app.runtime.events(run, from).await? {
-        if !page.take(std::slice::from_ref(&entry))? {
-            let next = format!("/api/tasks/{run}/events?after={last}");
-            page.goes_on(&last.to_string(), &next)?;
-            break;
+    loop {
+        let entries = app.runtime.events_part(run, last, PAGE_BYTES).await?;
+        if entries.is_empty() {
+            return Ok(page);
         }
-        last = entry.seq;
+        for entry in entries {
+            if !page.take(std::slice::from_ref(&entry))? {
+                let next = format!("/api/tasks/{run}/events?after={last}");
+                page.goes_on(&last.to_string(), &next)?;
+                return Ok(page);
+            }
+            last = entry.seq;
+        }
     }
-    Ok(page)
 }
 
 /// What a client says that it heard last.
@@ -110,13 +118,14 @@ async fn follow(
     mut from: Seq,
 ) -> Option<()> {
     loop {
-        let entries = match app.runtime.events(run, from).await {
+        let entries = match app.runtime.events_part(run, from, PART_BYTES).await {
             Ok(entries) => entries,
             Err(error) => {
                 tracing::debug!(error = %crate::problem::chain(&error), "a stream ends early");
                 return None;
             }
         };
+        let is_end = entries.is_empty();
         for entry in entries {
             from = entry.seq;
             let data = serde_json::to_string(&entry).ok()?;
@@ -127,6 +136,9 @@ async fn follow(
             if matches!(entry.event, Event::Finished { .. }) {
                 return Some(());
             }
+        }
+        if !is_end {
+            continue;
         }
         // An archived journal has no end of its own.
         let record = app.runtime.get(run).await.ok()?;

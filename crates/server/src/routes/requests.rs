@@ -3,20 +3,25 @@
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use sortie_core::{Replied, Reply, RequestFilter, RequestKind, RunId};
+use sortie_core::{AskedFor, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId};
 use sortie_protocol::{
-    ApprovalBody, ApprovalDecision, AskedFor, ReplyNoted, ReplyView, Request, Role, SteerBody,
+    ApprovalBody, ApprovalDecision, ReplyNoted, ReplyView, Request, Role, SteerBody,
 };
 use utoipa::IntoParams;
 
 use crate::app::{App, Shared};
-use crate::body::{Asked, InPath, JsonBody};
+use crate::body::{self, Asked, InPath, JsonBody};
 use crate::guard::Caller;
+use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 use crate::routes::task::{check_words, reply_to_question};
 
-/// Requests in one answer.
-const MAX_REQUESTS: u32 = 1_000;
+/// Requests in one answer, unless more are wanted.
+const DEFAULT_LIMIT: u32 = 200;
+/// The most requests in one answer.
+const MAX_LIMIT: u32 = 1_000;
+/// Requests that are told with a task or a conversation.
+const MAX_BESIDE: u32 = 100;
 
 /// Which requests.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -28,53 +33,140 @@ pub(crate) struct Which {
     /// Of this task.
     #[param(min_length = 1)]
     task_id: Option<String>,
+    /// At most so many; 200 if missing, 1000 at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// Where the answer before ended.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
 }
 
-async fn list(
-    app: &App,
-    caller: &Caller,
-    which: Which,
-    kind: AskedFor,
-) -> Result<Json<Vec<Request>>, Problem> {
+/// A page of requests: those that wait, the longest first; or all, the newest first.
+async fn list(app: &App, caller: &Caller, which: Which, kind: AskedFor) -> Result<Page, Problem> {
+    let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
     let run: Option<RunId> = match &which.task_id {
         None => None,
         Some(id) => Some(app.task(caller, id).await?.run_id),
     };
-    let open = app
-        .runtime
-        .requests(RequestFilter {
-            replied: which.all.unwrap_or_default(),
-            run,
-            tenant: caller.tenant().cloned(),
-            limit: MAX_REQUESTS,
-        })
-        .await?;
-    let requests = open.iter().map(Request::from);
-    Ok(Json(
-        requests.filter(|request| request.kind == kind).collect(),
-    ))
+    let filter = RequestFilter {
+        replied: which.all.unwrap_or_default(),
+        kind: Some(kind),
+        run,
+        tenant: caller.tenant().cloned(),
+        ..RequestFilter::default()
+    };
+    let (mut page, next) = pages::fill(
+        limit,
+        pages::place_in(which.cursor.as_deref())?,
+        |after, limit| {
+            app.runtime.requests(RequestFilter {
+                after,
+                limit,
+                ..filter.clone()
+            })
+        },
+        OpenRequest::place,
+        shown,
+    )
+    .await?;
+    if let Some(last) = next {
+        let cursor = pages::cursor_of(&last)?;
+        let path = match kind {
+            AskedFor::Approval => "/api/approvals",
+            AskedFor::Question => "/api/questions",
+        };
+        let query = [
+            ("cursor", Some(cursor.clone())),
+            ("all", which.all.map(|all| all.to_string())),
+            ("task_id", which.task_id),
+            ("limit", which.limit.map(|limit| limit.to_string())),
+        ];
+        page.goes_on(&cursor, &pages::address(path, &query))?;
+    }
+    Ok(page)
 }
 
-/// Calls that wait for a person's yes.
+/// A request in a list: with its texts cut, though all of them were read.
+fn shown(open: &OpenRequest) -> Result<Shown<Request>, Problem> {
+    let mut shown = Shown::whole(Request::from(open))?;
+    shown.item = shown.item.map(Request::summary);
+    Ok(shown)
+}
+
+/// What a task or a conversation asks, as a part of its own answer: the [`MAX_BESIDE`] that wait the
+/// longest, with their texts cut.
+pub(crate) async fn beside(app: &App, filter: RequestFilter) -> Result<Vec<Request>, Problem> {
+    let open = app.runtime.requests(RequestFilter {
+        limit: MAX_BESIDE,
+        ..filter
+    });
+    let open = open.await?;
+    let cut = open.iter().map(|open| Request::from(open).summary());
+    Ok(cut.collect())
+}
+
+/// Calls that wait for a person's yes, the one that waits the longest first.
+///
+/// With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says so);
+/// `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier when its
+/// texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` say where
+/// they begin.
 #[utoipa::path(get, path = "/api/approvals", tag = "requests", params(Which),
     responses((status = 200, body = Vec<Request>)))]
 pub(crate) async fn approvals(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Asked(which): Asked<Which>,
-) -> Result<Json<Vec<Request>>, Problem> {
+) -> Result<Page, Problem> {
     list(&app, &caller, which, AskedFor::Approval).await
 }
 
-/// Questions that wait for an answer.
+/// Questions that wait for an answer, with pages as `GET /api/approvals` has them.
 #[utoipa::path(get, path = "/api/questions", tag = "requests", params(Which),
     responses((status = 200, body = Vec<Request>)))]
 pub(crate) async fn questions(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Asked(which): Asked<Which>,
-) -> Result<Json<Vec<Request>>, Problem> {
+) -> Result<Page, Problem> {
     list(&app, &caller, which, AskedFor::Question).await
+}
+
+/// A call that waits for a person's yes, or did, with all that is needed to decide.
+#[utoipa::path(get, path = "/api/approvals/{id}", tag = "requests",
+    params(("id" = String, Path)), responses((status = 200, body = Request)))]
+pub(crate) async fn approval(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<Request>, Problem> {
+    one(&app, &caller, &id, AskedFor::Approval).await
+}
+
+/// A question that waits for an answer, or did.
+#[utoipa::path(get, path = "/api/questions/{id}", tag = "requests",
+    params(("id" = String, Path)), responses((status = 200, body = Request)))]
+pub(crate) async fn question(
+    State(Shared(app)): State<Shared>,
+    caller: Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<Request>, Problem> {
+    one(&app, &caller, &id, AskedFor::Question).await
+}
+
+async fn one(
+    app: &App,
+    caller: &Caller,
+    id: &str,
+    kind: AskedFor,
+) -> Result<Json<Request>, Problem> {
+    let found = app.request(caller, id).await?;
+    if found.request.kind.asked_for() != kind {
+        return Err(Problem::not_found(format!(
+            "{id:?} asks for something else; look in /api/approvals and /api/questions"
+        )));
+    }
+    Ok(Json(Request::from(&found)))
 }
 
 /// Says whether a call may run. The first reply holds.

@@ -24,8 +24,9 @@ use crate::body::{self, Asked, InPath, JsonBody};
 use crate::guard::Caller;
 use crate::hub::{Listener, Out, Wanted, Wish};
 use crate::once::wants_stream;
-use crate::pages::{NEXT_CURSOR, PAGE_BYTES, size};
+use crate::pages::{self, NEXT_CURSOR, PAGE_BYTES, Page, size};
 use crate::problem::Problem;
+use crate::routes::requests::beside;
 use crate::routes::sse::{self, Line};
 use crate::routes::task::check_words;
 use crate::routes::tasks::refused;
@@ -50,29 +51,46 @@ pub(crate) struct Which {
     /// At most so many.
     #[param(minimum = 1, maximum = 500)]
     limit: Option<u32>,
-    /// Whose last turn began before this time.
+    /// Where the answer before ended.
     #[param(min_length = 1)]
-    before: Option<String>,
+    cursor: Option<String>,
 }
 
 /// Conversations, the one with the latest turn first.
+///
+/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
 #[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(Which),
     responses((status = 200, body = Vec<Session>)))]
 pub(crate) async fn list(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     Asked(which): Asked<Which>,
-) -> Result<Json<Vec<Session>>, Problem> {
-    let sessions = app
-        .runtime
-        .sessions(SessionFilter {
-            tenant: caller.tenant().cloned(),
-            session: None,
-            before: which.before.as_deref().map(moment).transpose()?,
-            limit: body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?,
-        })
-        .await?;
-    Ok(Json(sessions.iter().map(Session::from).collect()))
+) -> Result<Page, Problem> {
+    let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
+    let filter = SessionFilter {
+        tenant: caller.tenant().cloned(),
+        after: pages::place_in(which.cursor.as_deref())?,
+        // One more tells whether there are more. All of them are added up for each answer, so they
+        // are read at once.
+        limit: limit + 1,
+        ..SessionFilter::default()
+    };
+    let sessions = app.runtime.sessions(filter).await?;
+    let mut page = Page::default();
+    let mut last = None;
+    for (index, summary) in sessions.iter().enumerate() {
+        if index == limit as usize || !page.take(&[Session::from(summary)])? {
+            let cursor = pages::cursor_of(&last)?;
+            let query = [
+                ("cursor", Some(cursor.clone())),
+                ("limit", which.limit.map(|limit| limit.to_string())),
+            ];
+            page.goes_on(&cursor, &pages::address("/api/sessions", &query))?;
+            break;
+        }
+        last = Some(summary.place());
+    }
+    Ok(page)
 }
 
 /// Reads RFC 3339.
@@ -107,23 +125,16 @@ pub(crate) async fn get(
 ) -> Result<(HeaderMap, Json<SessionDetail>), Problem> {
     let summary = find(&app, &caller, &id).await?;
     let (turns_list, next) = newest(&app, &caller, &summary, before.before.as_deref()).await?;
-    let open = app
-        .runtime
-        .requests(RequestFilter {
-            tenant: summary.tenant.clone(),
-            ..RequestFilter::default()
-        })
-        .await?;
-    let requests = open
-        .iter()
-        .filter(|request| request.session_id == summary.session && request.tenant == summary.tenant)
-        .map(Into::into)
-        .collect();
+    let asked = RequestFilter {
+        session: Some(summary.session.clone()),
+        tenant: summary.tenant.clone(),
+        ..RequestFilter::default()
+    };
     let detail = SessionDetail {
         session: Session::from(&summary),
         turns_list,
         grants: grants_of(&app, &summary).await?,
-        requests,
+        requests: beside(&app, asked).await?,
     };
     let mut headers = HeaderMap::new();
     if let Some(next) = next
@@ -193,8 +204,7 @@ async fn called(
         .sessions(SessionFilter {
             tenant: caller.tenant().cloned(),
             session: Some(session.clone()),
-            before: None,
-            limit: 0,
+            ..SessionFilter::default()
         })
         .await?)
 }

@@ -5,12 +5,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use sortie_core::{
-    ForkPoint, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId,
-    RunRecord, Seq, Unblock,
+    AskedFor, ForkPoint, ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestKind,
+    RunId, RunRecord, Seq, Unblock,
 };
 use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
-    ForkBody, Mode, ReplyNoted, Request, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
+    ForkBody, Mode, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
 };
 use sortie_runtime::{Fork, Particulars};
 
@@ -19,7 +19,7 @@ use crate::body::{InPath, JsonBody, MaybeJson};
 use crate::guard::Caller;
 use crate::once::Reserved;
 use crate::problem::Problem;
-use crate::routes::requests::noted;
+use crate::routes::requests::{beside, noted};
 use crate::routes::tasks::{made, refused};
 
 /// The longest text that a person adds to a run.
@@ -40,13 +40,10 @@ pub(crate) async fn get(
 
 async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
     let run = record.run_id;
-    let requests = app
-        .runtime
-        .requests(RequestFilter {
-            run: Some(run),
-            ..RequestFilter::default()
-        })
-        .await?;
+    let asked = RequestFilter {
+        run: Some(run),
+        ..RequestFilter::default()
+    };
     let children = app
         .runtime
         .stats(ListFilter {
@@ -76,7 +73,7 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         crashes: record.crashes,
         todos: Vec::new(),
         children: children.total,
-        requests: requests.iter().map(Request::from).collect(),
+        requests: beside(app, asked).await?,
     };
     // A removed journal adds nothing.
     if let Some(particulars) = app.runtime.particulars(record).await? {
@@ -304,12 +301,13 @@ async fn only_question(app: &App, run: RunId) -> Result<OpenRequest, Problem> {
         .runtime
         .requests(RequestFilter {
             run: Some(run),
+            kind: Some(AskedFor::Question),
+            // One more than there may be.
+            limit: 2,
             ..RequestFilter::default()
         })
         .await?;
-    let mut questions = open
-        .into_iter()
-        .filter(|request| matches!(request.request.kind, RequestKind::Question(_)));
+    let mut questions = open.into_iter();
     match (questions.next(), questions.next()) {
         (Some(only), None) => Ok(only),
         (Some(_), Some(_)) => Err(Problem::conflict(

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::http::header;
 use axum::{Json, response::IntoResponse};
 use serde::Deserialize;
-use sortie_core::{ListFilter, Priority, RunId, Sampling, SinkAddress, Status};
+use sortie_core::{ListFilter, Priority, RunId, RunRecord, Sampling, SinkAddress, Status};
 use sortie_protocol::{NewTask, Stats, Task};
 use sortie_runtime::{NewRun, RuntimeError};
 use utoipa::IntoParams;
@@ -18,19 +18,13 @@ use crate::app::{App, Shared};
 use crate::body::{self, Asked, JsonBody};
 use crate::guard::Caller;
 use crate::once::Reserved;
-use crate::pages::Page;
+use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 
 /// Tasks in one answer, unless more are wanted.
 const DEFAULT_LIMIT: u32 = 100;
 /// The most tasks in one answer.
 const MAX_LIMIT: u32 = 1_000;
-/// Tasks that are read at once, at first. Nobody knows yet how long their texts are.
-const FIRST_BATCH: u32 = 20;
-/// The same, at most.
-const MAX_BATCH: u32 = 320;
-/// A batch with less text than this may be followed by a larger one.
-const MODEST_BYTES: usize = 1024 * 1024;
 /// The longest text that is looked for.
 const MAX_SEARCH_CHARS: usize = 200;
 
@@ -99,10 +93,9 @@ impl Which {
             agent: self.agent.clone(),
             tenant: caller.tenant().cloned(),
             text: self.q.clone().filter(|text| !text.is_empty()),
-            before: cursor.map_err(|_| Problem::bad("`cursor` comes from the answer before"))?,
-            runs: Vec::new(),
+            before: cursor.map_err(|_| pages::foreign_cursor())?,
             archived: self.archived.unwrap_or_default(),
-            limit: 0,
+            ..ListFilter::default()
         })
     }
 }
@@ -126,45 +119,42 @@ pub(crate) async fn list(
     Asked(which): Asked<Which>,
 ) -> Result<Page, Problem> {
     let limit = body::limit(which.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
-    let mut filter = which.filter(&app, &caller).await?;
+    let filter = which.filter(&app, &caller).await?;
     let summary = which.summary.unwrap_or_default();
-    let mut page = Page::default();
-    let mut room = limit;
-    let mut batch = FIRST_BATCH;
-    let mut last = None;
-    loop {
-        // One more than there is room for tells whether there are more.
-        filter.limit = batch.min(room + 1);
-        let records = app.runtime.list(filter.clone()).await?;
-        let mut text_bytes = 0;
-        for record in &records {
-            let task = Task::from(record);
-            text_bytes += task.message.len() + task.result.as_ref().map_or(0, String::len);
-            let task = if summary { task.summary() } else { task };
-            if room == 0 || !page.take(&[task])? {
-                if let Some(last) = last {
-                    add_next(&mut page, &which, last)?;
-                }
-                return Ok(page);
-            }
-            room -= 1;
-            last = Some(record.run_id);
-        }
-        if records.len() < filter.limit as usize {
-            return Ok(page);
-        }
-        filter.before = last;
-        if text_bytes < MODEST_BYTES {
-            batch = (2 * batch).min(MAX_BATCH);
-        }
+    let (mut page, next) = pages::fill(
+        limit,
+        filter.before,
+        |before, limit| {
+            app.runtime.list(ListFilter {
+                before,
+                limit,
+                ..filter.clone()
+            })
+        },
+        |record| record.run_id,
+        |record| shown(record, summary),
+    )
+    .await?;
+    if let Some(last) = next {
+        add_next(&mut page, &which, last)?;
     }
+    Ok(page)
+}
+
+/// A task in a list.
+pub(crate) fn shown(record: &RunRecord, summary: bool) -> Result<Shown<Task>, Problem> {
+    let mut shown = Shown::whole(Task::from(record))?;
+    if summary {
+        shown.item = shown.item.map(Task::summary);
+    }
+    Ok(shown)
 }
 
 /// Says where the next ones are.
 fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> {
-    let mut link = format!("/api/tasks?cursor={last}");
     let flag = |value: Option<bool>| value.map(|value| value.to_string());
-    for (name, value) in [
+    let query = [
+        ("cursor", Some(last.to_string())),
         ("session_id", which.session_id.clone()),
         ("status", which.status.clone()),
         ("agent", which.agent.clone()),
@@ -175,24 +165,8 @@ fn add_next(page: &mut Page, which: &Which, last: RunId) -> Result<(), Problem> 
         ("archived", flag(which.archived)),
         ("summary", flag(which.summary)),
         ("limit", which.limit.map(|limit| limit.to_string())),
-    ] {
-        if let Some(value) = value {
-            link.push_str(&format!("&{name}={}", percent(&value)));
-        }
-    }
-    page.goes_on(&last.to_string(), &link)
-}
-
-/// A value as it stands in a query.
-fn percent(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                char::from(byte).to_string()
-            }
-            other => format!("%{other:02X}"),
-        })
-        .collect()
+    ];
+    page.goes_on(&last.to_string(), &pages::address("/api/tasks", &query))
 }
 
 /// Makes a task.

@@ -1,71 +1,135 @@
 //! What was used, and what is left.
 
+use std::str::FromStr as _;
+
 use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
-use sortie_core::{ListFilter, Status};
+use sortie_core::{ListFilter, RunId, RunRecord, Status, UsagePlace};
 use sortie_protocol::{Balance, BudgetLine, UsageLine, UsagePoint};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::Shared;
-use crate::body::Asked;
+use crate::body::{self, Asked};
 use crate::guard::Caller;
+use crate::pages::{self, Page, Shown};
 use crate::problem::Problem;
 use crate::routes::sessions::moment;
 
-/// Tasks whose accounts are shown.
-const MAX_TASKS: u32 = 1_000;
+/// Lines in one answer.
+const MAX_LINES: u32 = 1_000;
 /// Stretches in one answer: about a month of hours, or two years of days.
 const MAX_POINTS: u64 = 750;
 const HOUR_MS: u64 = 3_600_000;
 /// Stretches that are shown if nobody says since when.
 const DEFAULT_POINTS: u64 = 48;
 
-/// The accounts of tasks that have not ended.
-#[utoipa::path(get, path = "/api/budgets", tag = "usage",
+/// Where to begin, and how much.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Part {
+    /// At most so many; 1000 if missing, and at most.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// Where the answer before ended.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
+}
+
+impl Part {
+    fn goes_on(&self, page: &mut Page, cursor: &str, path: &str) -> Result<(), Problem> {
+        let query = [
+            ("cursor", Some(cursor.to_owned())),
+            ("limit", self.limit.map(|limit| limit.to_string())),
+        ];
+        page.goes_on(cursor, &pages::address(path, &query))
+    }
+}
+
+/// The accounts of tasks that have not ended, those of the newest first.
+///
+/// When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+#[utoipa::path(get, path = "/api/budgets", tag = "usage", params(Part),
     responses((status = 200, body = Vec<BudgetLine>)))]
 pub(crate) async fn budgets(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-) -> Result<Json<Vec<BudgetLine>>, Problem> {
-    let records = app
-        .runtime
-        .list(ListFilter {
-            statuses: vec![Status::Pending, Status::Running],
-            tenant: caller.tenant().cloned(),
-            limit: MAX_TASKS,
-            ..ListFilter::default()
-        })
-        .await?;
-    let lines = records
-        .iter()
-        .filter(|record| !record.budget.is_empty())
-        .map(|record| BudgetLine {
-            task_id: record.run_id,
-            label: record.label.clone(),
-            agent: record.agent.clone(),
-            status: record.status,
-            balances: record.budget.iter().map(Balance::from).collect(),
-        });
-    Ok(Json(lines.collect()))
+    Asked(part): Asked<Part>,
+) -> Result<Page, Problem> {
+    let first = part.cursor.as_deref().map(RunId::from_str).transpose();
+    let filter = ListFilter {
+        statuses: vec![Status::Pending, Status::Running],
+        tenant: caller.tenant().cloned(),
+        ..ListFilter::default()
+    };
+    let (mut page, next) = pages::fill(
+        body::limit(part.limit, MAX_LINES, MAX_LINES)?,
+        first.map_err(|_| pages::foreign_cursor())?,
+        |before, limit| {
+            app.runtime.list(ListFilter {
+                before,
+                limit,
+                ..filter.clone()
+            })
+        },
+        |record| record.run_id,
+        |record| {
+            Ok(Shown {
+                item: budget_of(record),
+                bytes: record.task.len(),
+            })
+        },
+    )
+    .await?;
+    if let Some(last) = next {
+        part.goes_on(&mut page, &last.to_string(), "/api/budgets")?;
+    }
+    Ok(page)
+}
+
+fn budget_of(record: &RunRecord) -> Option<BudgetLine> {
+    (!record.budget.is_empty()).then(|| BudgetLine {
+        task_id: record.run_id,
+        label: record.label.clone(),
+        agent: record.agent.clone(),
+        status: record.status,
+        balances: record.budget.iter().map(Balance::from).collect(),
+    })
 }
 
 /// What runs used, by session, agent and model.
-#[utoipa::path(get, path = "/api/usage", tag = "usage",
+///
+/// When there are more lines than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
+/// begin.
+#[utoipa::path(get, path = "/api/usage", tag = "usage", params(Part),
     responses((status = 200, body = Vec<UsageLine>)))]
 pub(crate) async fn usage(
     State(Shared(app)): State<Shared>,
     caller: Caller,
-) -> Result<Json<Vec<UsageLine>>, Problem> {
-    let lines = app
-        .runtime
-        .usage(ListFilter {
-            tenant: caller.tenant().cloned(),
-            archived: true,
-            ..ListFilter::default()
-        })
-        .await?;
-    Ok(Json(lines.into_iter().map(UsageLine::from).collect()))
+    Asked(part): Asked<Part>,
+) -> Result<Page, Problem> {
+    let limit = body::limit(part.limit, MAX_LINES, MAX_LINES)?;
+    let filter = ListFilter {
+        tenant: caller.tenant().cloned(),
+        archived: true,
+        ..ListFilter::default()
+    };
+    let after: Option<UsagePlace> = pages::place_in(part.cursor.as_deref())?;
+    // One more tells whether there are more. All runs are added up for each answer, so the lines are
+    // read at once; they are short.
+    let lines = app.runtime.usage(filter, after, limit + 1).await?;
+    let mut page = Page::default();
+    let mut last = None;
+    for (index, line) in lines.into_iter().enumerate() {
+        let place = line.place();
+        if index == limit as usize || !page.take(&[UsageLine::from(line)])? {
+            part.goes_on(&mut page, &pages::cursor_of(&last)?, "/api/usage")?;
+            break;
+        }
+        last = Some(place);
+    }
+    Ok(page)
 }
 
 /// How long a stretch is.

@@ -1,25 +1,32 @@
 //! One task, looked at from several sides.
 
+use std::str::FromStr as _;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use serde::Deserialize;
-use sortie_core::{AuditFilter, BlobId, ListFilter, Seq};
+use sortie_core::{AuditFilter, BlobId, Event, JournalEntry, ListFilter, RunId, Seq};
 use sortie_protocol::{
-    AuditLine, CriticalSpan, Diff, EffectivePolicy, Mode, PolicyLayer, Span, Task, TaskResult,
-    Timeline, TimelineTask, ToolRuling, TranscriptItem,
+    AuditLine, CallsOfChildren, CriticalSpan, Diff, EffectivePolicy, Mode, PolicyLayer, Span, Task,
+    TaskResult, Timeline, TimelineTask, ToolRuling, TranscriptItem,
 };
 use utoipa::IntoParams;
 
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::body::{self, Asked, InPath};
 use crate::guard::Caller;
-use crate::pages::{PAGE_BYTES, Page, size};
+use crate::pages::{self, PAGE_BYTES, Page};
 use crate::problem::Problem;
+use crate::routes::{audit, tasks};
 
-/// The most lines of an audit, or tasks of a tree, in one answer.
+/// The most lines of an audit in one answer.
 const MAX_LINES: u32 = 10_000;
+/// The most tasks of a tree in one answer.
+const MAX_TASKS: u32 = 1_000;
+/// Entries of a journal that are read to find the model's last answer, at first.
+const LOOK_BACK: i64 = 32;
 
 /// What a task changed in its worktree.
 #[utoipa::path(get, path = "/api/tasks/{id}/diff", tag = "tasks",
@@ -52,6 +59,7 @@ pub(crate) async fn result(
 #[into_params(parameter_in = Query)]
 pub(crate) struct From {
     /// After this place in the journal.
+    #[param(minimum = 0)]
     after: Option<i64>,
 }
 
@@ -68,59 +76,110 @@ pub(crate) async fn transcript(
     Asked(from): Asked<From>,
 ) -> Result<Page, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
-    // From the beginning: what a result means may stand in front of it.
-    let entries = app.runtime.events(run, Seq(0)).await?;
-    let items = TranscriptItem::of_journal(&entries);
+    let after = i64::try_from(body::place(from.after)?).unwrap_or(i64::MAX);
+    let mut last = Seq(after);
+    let mut children = calls_of_children(&app, run, last).await?;
     let mut page = Page::default();
-    let mut last = from.after.unwrap_or_default();
-    // What one entry of the journal says stays together, so that its number is a place to go on.
-    for said in items.chunk_by(|one, next| one.seq == next.seq) {
-        let [first, ..] = said else { continue };
-        if first.seq <= from.after.unwrap_or_default() {
-            continue;
+    loop {
+        let entries = app.runtime.events_part(run, last, PAGE_BYTES).await?;
+        let Some(end) = entries.last().map(|entry| entry.seq) else {
+            return Ok(page);
+        };
+        let items = TranscriptItem::of_part(&entries, &mut children);
+        // What one entry of the journal says stays together, so that its number is a place to go on.
+        for said in items.chunk_by(|one, next| one.seq == next.seq) {
+            if !page.take(said)? {
+                let next = format!("/api/tasks/{run}/transcript?after={last}");
+                page.goes_on(&last.to_string(), &next)?;
+                return Ok(page);
+            }
+            last = said.first().map_or(last, |first| Seq(first.seq));
         }
-        if !page.take(said)? {
-            let next = format!("/api/tasks/{run}/transcript?after={last}");
-            page.goes_on(&last.to_string(), &next)?;
-            break;
-        }
-        last = first.seq;
+        last = end;
     }
-    Ok(page)
 }
 
-/// All tasks of the tree that a task is in, oldest first. In a tree with long texts (8 MiB) those of
-/// the later tasks are cut, as with `summary`.
+/// Which calls are answered by children, of those that were open at a place: that stands in front of
+/// their results. All calls that are open were made by the last answer of the model, so the journal is
+/// read back to there, and not from its beginning for every page.
+async fn calls_of_children(app: &App, run: RunId, at: Seq) -> Result<CallsOfChildren, Problem> {
+    let mut back = LOOK_BACK;
+    loop {
+        let mut from = Seq(at.0.saturating_sub(back).max(0));
+        let is_beginning = from.0 == 0;
+        let mut entries = Vec::new();
+        while from < at {
+            let part = app.runtime.events_part(run, from, PAGE_BYTES).await?;
+            let Some(end) = part.last().map(|entry| entry.seq) else {
+                break;
+            };
+            from = end;
+            entries.extend(part.into_iter().filter(|entry| entry.seq <= at));
+        }
+        let is_answer = |entry: &JournalEntry| matches!(entry.event, Event::Answered { .. });
+        if is_beginning || entries.iter().any(is_answer) {
+            let mut children = CallsOfChildren::default();
+            TranscriptItem::of_part(&entries, &mut children);
+            return Ok(children);
+        }
+        back = back.saturating_mul(4);
+    }
+}
+
+/// Where to begin in a tree.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct InTree {
+    /// With message and result cut to 280 characters.
+    summary: Option<bool>,
+    /// Where the answer before ended.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
+}
+
+/// All tasks of the tree that a task is in, oldest first.
+///
+/// An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are more,
+/// `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
 #[utoipa::path(get, path = "/api/tasks/{id}/tree", tag = "tasks",
-    params(("id" = String, Path)), responses((status = 200, body = Vec<Task>)))]
+    params(("id" = String, Path), InTree), responses((status = 200, body = Vec<Task>)))]
 pub(crate) async fn tree(
     State(Shared(app)): State<Shared>,
     caller: Caller,
     InPath(id): InPath<String>,
-) -> Result<Json<Vec<Task>>, Problem> {
+    Asked(place): Asked<InTree>,
+) -> Result<Page, Problem> {
     let root = app.task(&caller, &id).await?.root;
-    let mut records = app
-        .runtime
-        .list(ListFilter {
-            root: Some(root),
-            archived: true,
-            limit: MAX_LINES,
-            ..ListFilter::default()
-        })
-        .await?;
-    records.reverse();
-    let mut bytes = 0;
-    let mut tasks = Vec::with_capacity(records.len());
-    for record in &records {
-        let task = Task::from(record);
-        bytes += size(&task)?;
-        tasks.push(if bytes < PAGE_BYTES {
-            task
-        } else {
-            task.summary()
-        });
+    let first = place.cursor.as_deref().map(RunId::from_str).transpose();
+    let summary = place.summary.unwrap_or_default();
+    let (mut page, next) = pages::fill(
+        MAX_TASKS,
+        first.map_err(|_| pages::foreign_cursor())?,
+        |after, limit| {
+            app.runtime.list(ListFilter {
+                root: Some(root),
+                archived: true,
+                oldest_first: true,
+                after,
+                limit,
+                ..ListFilter::default()
+            })
+        },
+        |record| record.run_id,
+        |record| tasks::shown(record, summary),
+    )
+    .await?;
+    if let Some(last) = next {
+        let last = last.to_string();
+        let query = [
+            ("cursor", Some(last.clone())),
+            ("summary", place.summary.map(|summary| summary.to_string())),
+        ];
+        let path = format!("/api/tasks/{root}/tree");
+        page.goes_on(&last, &pages::address(&path, &query))?;
     }
-    Ok(Json(tasks))
+    Ok(page)
 }
 
 /// When the runs of a task's tree did what, and what its length came from.
@@ -132,15 +191,17 @@ pub(crate) async fn timeline(
     InPath(id): InPath<String>,
 ) -> Result<Json<Timeline>, Problem> {
     let root = app.task(&caller, &id).await?.root;
-    Ok(Json(timeline_json(&app.runtime.timeline(root).await?)))
+    let (timeline, left_out) = app.runtime.timeline(root).await?;
+    Ok(Json(timeline_json(&timeline, left_out)))
 }
 
-fn timeline_json(timeline: &sortie_runtime::Timeline) -> Timeline {
+fn timeline_json(timeline: &sortie_runtime::Timeline, left_out: u64) -> Timeline {
     Timeline {
         root_id: timeline.root,
         from: timeline.from.to_rfc3339(),
         until: timeline.until.to_rfc3339(),
         tasks: timeline.tasks.iter().map(timeline_task).collect(),
+        left_out,
         critical_path: timeline
             .critical_path
             .iter()
@@ -215,7 +276,8 @@ pub(crate) struct After {
     limit: Option<u32>,
 }
 
-/// What happened to the calls of a task and of everything below it.
+/// What happened to the calls of a task and of everything below it, with pages as `GET /api/audit` has
+/// them.
 #[utoipa::path(get, path = "/api/tasks/{id}/audit", tag = "tasks",
     params(("id" = String, Path), After), responses((status = 200, body = Vec<AuditLine>)))]
 pub(crate) async fn audit(
@@ -223,18 +285,16 @@ pub(crate) async fn audit(
     caller: Caller,
     InPath(id): InPath<String>,
     Asked(after): Asked<After>,
-) -> Result<Json<Vec<AuditLine>>, Problem> {
+) -> Result<Page, Problem> {
     let run = app.task(&caller, &id).await?.run_id;
-    let lines = app
-        .runtime
-        .audit(AuditFilter {
-            run: Some(run),
-            tenant: caller.tenant().cloned(),
-            after: body::place(after.after)?,
-            limit: body::limit(after.limit, MAX_LINES, MAX_LINES)?,
-        })
-        .await?;
-    Ok(Json(lines.into_iter().map(AuditLine::from).collect()))
+    let filter = AuditFilter {
+        run: Some(run),
+        tenant: caller.tenant().cloned(),
+        after: body::place(after.after)?,
+        limit: body::limit(after.limit, MAX_LINES, MAX_LINES)?,
+    };
+    let query = [("limit", after.limit.map(|limit| limit.to_string()))];
+    audit::page_of(&app, filter, &format!("/api/tasks/{run}/audit"), query).await
 }
 
 /// A long output of a task, whole.

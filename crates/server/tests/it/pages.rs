@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use reqwest::{RequestBuilder, header};
 use serde_json::{Value, json};
+use sortie_test_support::stage::until;
 
 use crate::support::{World, answer};
 
@@ -152,4 +153,130 @@ async fn a_turn_that_is_too_long_shows_its_end() {
     let shown = items.len() + turn["left_out"].as_u64().unwrap() as usize;
     let (all, _) = follow(&world, &format!("/api/tasks/{id}/transcript")).await;
     assert_eq!(all.len(), shown);
+}
+
+/// A model that wants to write a file as long as its task.
+const WRITES: &str = r#"
+  - when: { turn: 1 }
+    calls: [{ tool: write_file, args: { path: "a.txt", content: "{{task}}" } }]
+  - say: done
+"#;
+
+#[tokio::test]
+async fn requests_are_short_in_lists_and_whole_by_themselves() {
+    const TASKS: usize = 5;
+    let world = World::begin(WRITES).await;
+    let mut ids = Vec::new();
+    for _ in 0..TASKS {
+        let task = json!({"message": long(), "agent": "code", "session_id": "web:long"});
+        ids.push(world.task(&task).await);
+    }
+    let open = until("all ask", async || {
+        let (open, _) = follow(&world, "/api/approvals").await;
+        (open.len() == TASKS).then_some(open)
+    })
+    .await;
+    let first = &open[0];
+    assert_eq!(first["cut"], true);
+    assert!(first.to_string().len() < 64 * 1024);
+    let path = format!("/api/approvals/{}", first["id"].as_str().unwrap());
+    let whole = world.json(world.get(&path)).await;
+    assert_eq!(whole["cut"], false);
+    assert_eq!(whole["approval"]["arguments"]["content"], long());
+    let (status, _) = answer(world.get(&path.replace("approvals", "questions"))).await;
+    assert_eq!(status, 404);
+    let task = first["task_id"].as_str().unwrap();
+    let detail = world.json(world.get(&format!("/api/tasks/{task}"))).await;
+    assert_eq!(detail["requests"][0]["cut"], true);
+
+    // Open ones are the oldest first, and all are the newest first, on any number of pages.
+    let (paged, pages) = follow(&world, "/api/approvals?limit=2").await;
+    assert_eq!((paged, pages), (open.clone(), 3));
+    let (all, pages) = follow(&world, "/api/approvals?all=true&limit=2").await;
+    assert_eq!(pages, 3);
+    let mut reversed = all.clone();
+    reversed.reverse();
+    assert_eq!(reversed, open);
+    let of_one = format!("/api/approvals?task_id={task}&limit=1");
+    assert_eq!(follow(&world, &of_one).await.0.len(), 1);
+    assert_eq!(follow(&world, "/api/questions?all=true").await.0.len(), 0);
+    let (status, _) = answer(world.get("/api/approvals?cursor=made-up")).await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn sessions_audit_usage_and_trees_go_on_too() {
+    let calls = r#"
+  - when: { turn: 1 }
+    calls:
+      - { tool: list_dir, args: { path: "." } }
+      - { tool: list_dir, args: { path: "." } }
+      - { tool: list_dir, args: { path: "." } }
+  - say: done
+"#;
+    let world = World::begin(calls).await;
+    let mut ids = BTreeSet::new();
+    for number in 0..5 {
+        let path = format!("/api/sessions/web:chat{number}/messages");
+        let accepted = world
+            .json(world.post(&path, &json!({"text": "look"})))
+            .await;
+        let id = accepted["task_id"].as_str().unwrap().to_owned();
+        world.until_status(&id, "completed").await;
+        ids.insert(id);
+    }
+    for (path, total) in [("/api/sessions", 5), ("/api/usage", 5)] {
+        let (whole, pages) = follow(&world, path).await;
+        assert_eq!((whole.len(), pages), (total, 1), "{path}");
+        let (paged, pages) = follow(&world, &format!("{path}?limit=2")).await;
+        assert_eq!((paged, pages), (whole, 3), "{path}");
+    }
+    let id = ids.first().unwrap();
+    for path in ["/api/audit".to_owned(), format!("/api/tasks/{id}/audit")] {
+        let (whole, _) = follow(&world, &path).await;
+        assert!(whole.len() >= 3, "{path}: {whole:?}");
+        let (paged, pages) = follow(&world, &format!("{path}?limit=2")).await;
+        assert_eq!(paged, whole, "{path}");
+        assert_eq!(pages, whole.len().div_ceil(2), "{path}");
+    }
+    let (tree, pages) = follow(&world, &format!("/api/tasks/{id}/tree?summary=true")).await;
+    assert_eq!((tree.len(), pages), (1, 1));
+    assert_eq!(tree[0]["task_id"].as_str(), Some(id.as_str()));
+}
+
+#[tokio::test]
+async fn a_part_of_a_transcript_is_what_it_is_in_the_whole() {
+    let world = World::begin(
+        r#"
+  - when: { label: kid }
+    say: found
+  - when: { turn: 1 }
+    calls:
+      - { tool: list_dir, args: { path: "." } }
+      - { tool: task, args: { description: kid, prompt: p, subagent_type: explore } }
+  - say: done
+"#,
+    )
+    .await;
+    let path = "/api/sessions/web:chat/messages";
+    let accepted = world.json(world.post(path, &json!({"text": "go"}))).await;
+    let id = accepted["task_id"].as_str().unwrap();
+    world.until_status(id, "completed").await;
+    let whole = world
+        .json(world.get(&format!("/api/tasks/{id}/transcript")))
+        .await;
+    let whole = whole.as_array().unwrap().clone();
+    let children = whole
+        .iter()
+        .filter(|item| !item["result"]["child"].is_null());
+    assert_eq!(children.count(), 1, "{whole:?}");
+    let last = whole.last().unwrap()["seq"].as_i64().unwrap();
+    for after in 0..=last {
+        let part = format!("/api/tasks/{id}/transcript?after={after}");
+        let part = world.json(world.get(&part)).await;
+        let rest = whole
+            .iter()
+            .filter(|item| item["seq"].as_i64().unwrap() > after);
+        assert_eq!(part, rest.cloned().collect::<Value>(), "after {after}");
+    }
 }

@@ -278,11 +278,7 @@ pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
         return Ok(false);
     }
     if held.paused {
-        let stamp = Stamp {
-            at: park.at,
-            epoch: park.fence.epoch,
-        };
-        pause::note(connection, &mut held.tail, stamp, &Event::Paused)?;
+        pause::note_rest(connection, &mut held.tail, park.at, park.fence.epoch)?;
     }
     sql::run(
         connection,

@@ -206,8 +206,8 @@ fn check_chain(connection: &Connection, report: &mut AuditReport) -> Done<()> {
         seq: 0,
         hash: GENESIS,
     };
-    let mut statement =
-        connection.prepare_cached("SELECT seq, at, run_id, body, hash FROM audit ORDER BY seq")?;
+    let mut statement = connection
+        .prepare_cached("SELECT seq, at, run_id, tenant, body, hash FROM audit ORDER BY seq")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         report.entries += 1;
@@ -254,10 +254,15 @@ fn check_line(row: &Row<'_>, walked: &mut End) -> Done<Option<String>> {
         return Ok(Some(format!("audit line {seq} does not fit its hash")));
     }
     let run = sql::word::<RunId>(row, "run_id");
+    let tenant = sql::optional_word::<Tenant>(row, "tenant");
     Ok(match serde_json::from_str::<AuditEntry>(body) {
         Err(error) => Some(format!("audit line {seq} is not an entry: {error}")),
         Ok(entry) if !run.is_ok_and(|run| run == entry.run) => {
             Some(format!("audit line {seq} is filed under another run"))
+        }
+        // Tenants find their lines by the column, and it is not under the hash.
+        Ok(entry) if !tenant.is_ok_and(|tenant| tenant == entry.tenant) => {
+            Some(format!("audit line {seq} is filed under another tenant"))
         }
         Ok(_) => None,
     })

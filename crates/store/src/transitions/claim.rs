@@ -213,11 +213,7 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
 pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> Done<()> {
     let mut held = row::hold(connection, fence)?;
     if held.paused {
-        let stamp = Stamp {
-            at,
-            epoch: fence.epoch,
-        };
-        pause::note(connection, &mut held.tail, stamp, &Event::Paused)?;
+        pause::note_rest(connection, &mut held.tail, at, fence.epoch)?;
     }
     sql::run(
         connection,

@@ -4,7 +4,7 @@
 //! executes them: by this transition, or by the one in which an executor gives its run back.
 
 use rusqlite::{Connection, params};
-use sortie_core::{Event, PauseReport, RunId, Seq, StoreError, Timestamp};
+use sortie_core::{Epoch, Event, PauseReport, RunId, Seq, StoreError, Timestamp};
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
@@ -120,13 +120,18 @@ fn change_one(
     Ok(())
 }
 
-/// Journals that a run rests, or that it may go on.
-pub(crate) fn note(
+/// Journals that a run rests, now that whoever held it gives it back.
+pub(crate) fn note_rest(
     connection: &Connection,
     tail: &mut Tail,
-    stamp: Stamp,
-    event: &Event,
+    at: Timestamp,
+    epoch: Epoch,
 ) -> Done<()> {
+    note(connection, tail, Stamp { at, epoch }, &Event::Paused)
+}
+
+/// Journals that a run rests, or that it may go on.
+fn note(connection: &Connection, tail: &mut Tail, stamp: Stamp, event: &Event) -> Done<()> {
     tail.push(connection, stamp, &serde_json::to_string(event)?)?;
     row::save_tail(connection, tail)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::{Connection, ToSql, params_from_iter};
 use sortie_core::{
     BlobId, Lane, ListFilter, MIN_PREFIX_CHARS, RunId, RunRecord, Seq, Stats, Status, StoreError,
-    Timestamp, UsageLine,
+    Timestamp, Usage, UsageLine, UsagePlace,
 };
 
 use crate::fault::{Done, Fault};
@@ -32,12 +32,13 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
     Ok(found.record)
 }
 
-/// A queued run's place among those of its lane.
+/// A queued run's place among those of its lane; that of a tenant's run, among those of the tenant.
 pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<u32>> {
     let ahead = sql::first(
         connection,
         "SELECT (SELECT COUNT(*) FROM runs AS other
                  WHERE other.phase = 'queued' AND other.paused = 0 AND other.lane = run.lane
+                   AND (run.tenant IS NULL OR other.tenant = run.tenant)
                    AND (other.queue_key, other.run_id) < (run.queue_key, run.run_id))
          FROM runs AS run WHERE run.run_id = ?1 AND run.phase = 'queued' AND run.paused = 0",
         [run],
@@ -46,7 +47,7 @@ pub(crate) fn queue_position(connection: &Connection, run: &str) -> Done<Option<
     Ok(ahead.map(|ahead| ahead.saturating_add(1)))
 }
 
-/// Records, newest first: ids sort by the time they were made.
+/// Records, newest first or oldest first: ids sort by the time they were made.
 pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<RunRecord>> {
     let mut condition = Condition::of(filter);
     let limit = match filter.limit {
@@ -55,10 +56,15 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
     };
     // Bound, so that all limits are one statement for the cache.
     condition.values.push(Box::new(limit));
+    let order = if filter.oldest_first {
+        "run_id"
+    } else {
+        "run_id DESC"
+    };
     let found = sql::all(
         connection,
         &format!(
-            "SELECT {} FROM runs {} ORDER BY run_id DESC LIMIT ?",
+            "SELECT {} FROM runs {} ORDER BY {order} LIMIT ?",
             RECORD_COLUMNS.sql, condition.sql
         ),
         params_from_iter(condition.values.iter()),
@@ -68,7 +74,7 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
 }
 
 /// Adds what other rows know: places in the queue, and what is left of budgets.
-fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<Vec<RunRecord>> {
+pub(crate) fn complete(connection: &Connection, found: Vec<BareRecord>) -> Done<Vec<RunRecord>> {
     let positions = queue_positions(connection, &found)?;
     let mut balances = Balances::default();
     let completed = found.into_iter().map(|bare| {
@@ -93,20 +99,29 @@ fn queue_positions(connection: &Connection, found: &[BareRecord]) -> Done<HashMa
         .map(|bare| (bare.record.run_id.to_string(), bare.record.run_id))
         .collect();
     let mut positions = HashMap::new();
-    for lane in [Lane::Main, Lane::Subagent] {
+    for lane in Lane::ALL {
         if wanted.is_empty() {
             break;
         }
         let mut statement = connection.prepare_cached(
-            "SELECT run_id FROM runs WHERE phase = 'queued' AND paused = 0 AND lane = ?1
+            "SELECT run_id, tenant FROM runs WHERE phase = 'queued' AND paused = 0 AND lane = ?1
              ORDER BY queue_key, run_id",
         )?;
         let mut rows = statement.query([lane.as_str()])?;
-        let mut position = 0_u32;
+        let mut of_all = 0_u32;
+        let mut of_tenants: HashMap<String, u32> = HashMap::new();
         while !wanted.is_empty()
             && let Some(row) = rows.next()?
         {
-            position = position.saturating_add(1);
+            of_all = of_all.saturating_add(1);
+            let position = match row.get_ref(1)?.as_str_or_null()? {
+                None => of_all,
+                Some(tenant) => {
+                    let of_tenant = of_tenants.entry(tenant.to_owned()).or_default();
+                    *of_tenant = of_tenant.saturating_add(1);
+                    *of_tenant
+                }
+            };
             if let Some(run) = wanted.remove(row.get_ref(0)?.as_str()?) {
                 positions.insert(run, position);
             }
@@ -147,6 +162,8 @@ fn tallied(filter: &ListFilter) -> Option<Condition> {
         roots_only: false,
         text: None,
         before: None,
+        after: None,
+        oldest_first: _,
         runs,
         archived,
         limit: _,
@@ -194,9 +211,43 @@ pub(crate) fn wrong_tallies(connection: &Connection) -> Done<Vec<String>> {
     )
 }
 
-/// What runs used, by session, agent and model.
-pub(crate) fn usage(connection: &Connection, filter: &ListFilter) -> Done<Vec<UsageLine>> {
+/// What runs used, all together.
+pub(crate) fn used(connection: &Connection, filter: &ListFilter) -> Done<Usage> {
     let condition = Condition::of(filter);
+    let found = sql::first(
+        connection,
+        &format!(
+            "SELECT SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
+                    SUM(cache_read_tokens) AS cache_read_tokens,
+                    SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_usd) AS cost_usd
+             FROM runs {}",
+            condition.sql
+        ),
+        params_from_iter(condition.values.iter()),
+        |row| row::usage(row, 0),
+    )?;
+    Ok(found.unwrap_or_default())
+}
+
+/// What runs used, by session, agent and model: a page of it.
+pub(crate) fn usage(
+    connection: &Connection,
+    filter: &ListFilter,
+    after: Option<UsagePlace>,
+    limit: u32,
+) -> Done<Vec<UsageLine>> {
+    let mut condition = Condition::of(filter);
+    if let Some(after) = after {
+        condition.add("(session, agent, model) > (?, ?, ?)");
+        for word in [after.session.to_string(), after.agent, after.model] {
+            condition.values.push(Box::new(word));
+        }
+    }
+    let limit = match limit {
+        0 => -1,
+        limit => i64::from(limit),
+    };
+    condition.values.push(Box::new(limit));
     sql::all(
         connection,
         &format!(
@@ -205,7 +256,7 @@ pub(crate) fn usage(connection: &Connection, filter: &ListFilter) -> Done<Vec<Us
                     SUM(input_tokens) AS input_tokens, SUM(output_tokens) AS output_tokens,
                     SUM(cache_read_tokens) AS cache_read_tokens,
                     SUM(cache_write_tokens) AS cache_write_tokens, SUM(cost_usd) AS cost_usd
-             FROM runs {} GROUP BY session, agent, model ORDER BY session, agent, model",
+             FROM runs {} GROUP BY session, agent, model ORDER BY session, agent, model LIMIT ?",
             condition.sql
         ),
         params_from_iter(condition.values.iter()),
@@ -242,6 +293,7 @@ impl Condition {
         condition.require("agent = ?", filter.agent.as_ref());
         condition.require("tenant = ?", filter.tenant.as_ref());
         condition.require("run_id < ?", filter.before.as_ref());
+        condition.require("run_id > ?", filter.after.as_ref());
         condition.require_any("run_id", &filter.runs);
         if filter.roots_only {
             condition.add("parent_id IS NULL");

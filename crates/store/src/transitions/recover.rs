@@ -2,10 +2,9 @@
 
 use rusqlite::{Connection, params};
 use sortie_core::{
-    EndReport, Event, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId, Timestamp,
+    EndReport, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId, Timestamp,
 };
 
-use crate::chain::Stamp;
 use crate::fault::Done;
 use crate::row::{self, Phase, RunRow};
 use crate::sql;
@@ -113,11 +112,7 @@ fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
 fn requeue(connection: &Connection, row: &RunRow, deaths: Deaths, at: Timestamp) -> Done<()> {
     count_death(connection, row, deaths)?;
     if row.paused {
-        let stamp = Stamp {
-            at,
-            epoch: row.epoch,
-        };
-        pause::note(connection, &mut row.tail.clone(), stamp, &Event::Paused)?;
+        pause::note_rest(connection, &mut row.tail.clone(), at, row.epoch)?;
     }
     sql::run(
         connection,

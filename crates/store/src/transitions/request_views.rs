@@ -1,7 +1,9 @@
 //! Requests as people see them, with who asks.
 
 use rusqlite::{Connection, Row, params};
-use sortie_core::{OpenRequest, RequestFilter, RequestId, StoreError, Tenant, Timestamp};
+use sortie_core::{
+    AskedFor, OpenRequest, RequestFilter, RequestId, SessionKey, StoreError, Tenant, Timestamp,
+};
 
 use crate::fault::Done;
 use crate::sql;
@@ -32,16 +34,37 @@ fn open_request(row: &Row<'_>) -> Done<OpenRequest> {
     })
 }
 
-/// Requests, oldest first. Those that were closed without a reply are nobody's business any more.
+/// Requests: the open ones, oldest first; or all, newest first. Those that were closed without a reply
+/// are nobody's business any more.
 pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<OpenRequest>> {
     let limit = match filter.limit {
         0 => -1,
         limit => i64::from(limit),
     };
-    let states = if filter.replied {
-        "state <> 'closed'"
+    let after = filter.after.as_ref();
+    sql::all(
+        connection,
+        &statement(filter),
+        params![
+            filter.run.map(|run| run.to_string()),
+            filter.tenant.as_ref().map(Tenant::as_str),
+            filter.kind.map(AskedFor::as_str),
+            filter.root.map(|root| root.to_string()),
+            filter.session.as_ref().map(SessionKey::as_str),
+            after.map(|after| after.asked_at.0),
+            after.map(|after| after.id.as_str()),
+            limit
+        ],
+        open_request,
+    )
+}
+
+/// The words of the states are those of the indexes that have the order.
+fn statement(filter: &RequestFilter) -> String {
+    let (states, goes_on, order) = if filter.replied {
+        ("state <> 'closed'", "<", "asked_at DESC, id DESC")
     } else {
-        "state = 'open'"
+        ("state = 'open'", ">", "asked_at, id")
     };
     // Two statements, so that those of one run are found by its id.
     let whose = if filter.run.is_some() {
@@ -49,19 +72,12 @@ pub(crate) fn list(connection: &Connection, filter: &RequestFilter) -> Done<Vec<
     } else {
         "?1 IS NULL"
     };
-    sql::all(
-        connection,
-        &format!(
-            "{SELECT} WHERE {states} AND {whose}
-                 AND (?3 IS NULL OR tenant = ?3)
-             ORDER BY asked_at, id LIMIT ?2"
-        ),
-        params![
-            filter.run.map(|run| run.to_string()),
-            limit,
-            filter.tenant.as_ref().map(Tenant::as_str)
-        ],
-        open_request,
+    format!(
+        "{SELECT} WHERE {states} AND {whose}
+             AND (?2 IS NULL OR tenant = ?2) AND (?3 IS NULL OR kind = ?3)
+             AND (?4 IS NULL OR runs.root_id = ?4) AND (?5 IS NULL OR root_session = ?5)
+             AND (?6 IS NULL OR (asked_at, id) {goes_on} (?6, ?7))
+         ORDER BY {order} LIMIT ?8"
     )
 }
 
@@ -101,5 +117,26 @@ pub(crate) fn find(connection: &Connection, typed: &str) -> Done<OpenRequest> {
             count,
         }
         .into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_requests_is_read_in_its_order() {
+        for (replied, index) in [(false, "requests_open_by_time"), (true, "requests_by_time")] {
+            let filter = RequestFilter {
+                replied,
+                ..RequestFilter::default()
+            };
+            let lines = sql::plan(&statement(&filter));
+            assert_eq!(lines[0], format!("SCAN requests USING INDEX {index}"));
+            assert!(
+                !lines.iter().any(|line| line.contains("TEMP B-TREE")),
+                "nothing is sorted: {lines:?}"
+            );
+        }
     }
 }

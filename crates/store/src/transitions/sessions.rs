@@ -2,13 +2,14 @@
 
 use rusqlite::{Connection, Row, params, params_from_iter};
 use sortie_core::{
-    Lane, LaneCount, ListFilter, SessionFilter, SessionKey, SessionSummary, TITLE_CHARS, Tenant,
-    Timestamp, UsagePoint,
+    Lane, LaneCount, ListFilter, RunRecord, SessionFilter, SessionKey, SessionSummary, TITLE_CHARS,
+    Tenant, Timestamp, UsagePoint,
 };
 
 use crate::fault::Done;
+use crate::row::{self, RECORD_COLUMNS};
 use crate::sql::{self, whole};
-use crate::transitions::read::Condition;
+use crate::transitions::read::{self, Condition};
 
 /// The most stretches of time that are told at once, the latest ones: a year of days, or two months
 /// of hours and more.
@@ -23,24 +24,61 @@ pub(crate) fn sessions(
         0 => -1,
         limit => i64::from(limit),
     };
-    // All of this is in the index, whatever the size of the runs.
+    let after = filter.after.as_ref();
     let found = sql::all(
         connection,
-        "SELECT session, tenant, COUNT(*) AS turns, MAX(created_at) AS last_at FROM runs
-         WHERE parent_id IS NULL AND lane = 'main' AND (?1 IS NULL OR session = ?1)
-             AND (?2 IS NULL OR tenant = ?2)
-         GROUP BY session, tenant HAVING ?3 IS NULL OR last_at < ?3
-         ORDER BY last_at DESC, session, tenant LIMIT ?4",
+        &conversations(filter.session.is_some()),
         params![
             filter.session.as_ref().map(SessionKey::as_str),
             filter.tenant.as_ref().map(Tenant::as_str),
-            filter.before.map(|before| before.0),
+            after.map(|after| after.last_at.0),
+            after.map(|after| after.session.as_str()),
+            after.map(|after| after.tenant.as_ref().map_or("", Tenant::as_str)),
             limit
         ],
         Turns::read,
     )?;
     let summaries = found.into_iter().map(|turns| turns.summary(connection));
     summaries.collect()
+}
+
+/// Finds conversations. All that is asked for is in the index `turns`, whatever the size of the runs;
+/// with a name only those of that name are looked at, which takes a statement of its own.
+fn conversations(named: bool) -> String {
+    let which = if named { "session = ?1" } else { "?1 IS NULL" };
+    format!(
+        "SELECT session, tenant, COUNT(*) AS turns, MAX(created_at) AS last_at FROM runs
+         WHERE parent_id IS NULL AND lane = 'main' AND {which} AND (?2 IS NULL OR tenant = ?2)
+         GROUP BY session, tenant
+         HAVING ?3 IS NULL OR last_at < ?3
+             OR (last_at = ?3 AND (session, COALESCE(tenant, '')) > (?4, ?5))
+         ORDER BY last_at DESC, session, tenant LIMIT ?6"
+    )
+}
+
+/// The last main run of a conversation, if it has one.
+pub(crate) fn last_turn(
+    connection: &Connection,
+    session: &SessionKey,
+    tenant: Option<&Tenant>,
+) -> Done<Option<RunRecord>> {
+    let found = sql::first(
+        connection,
+        &last_turn_statement(),
+        params![session.as_str(), tenant.map(Tenant::as_str)],
+        row::record,
+    )?;
+    let completed = read::complete(connection, found.into_iter().collect())?;
+    Ok(completed.into_iter().next())
+}
+
+fn last_turn_statement() -> String {
+    format!(
+        "SELECT {} FROM runs
+         WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
+         ORDER BY created_at DESC, run_id DESC LIMIT 1",
+        RECORD_COLUMNS.sql
+    )
 }
 
 /// The turns of a conversation.
@@ -139,7 +177,7 @@ pub(crate) fn usage_series(
                     SUM(status IN ('failed', 'timeout')) AS failed,
                     SUM(COALESCE(input_tokens, 0)) AS input_tokens,
                     SUM(COALESCE(output_tokens, 0)) AS output_tokens,
-                    SUM(COALESCE(cost_usd, 0.0)) AS cost_usd
+                    SUM(unpriced > 0) AS unpriced, SUM(cost_usd) AS cost_usd
              FROM runs {} GROUP BY 1 ORDER BY 1 DESC LIMIT {MAX_POINTS}",
             condition.sql
         ),
@@ -153,6 +191,7 @@ pub(crate) fn usage_series(
                 failed: natural("failed")?,
                 input_tokens: natural("input_tokens")?,
                 output_tokens: natural("output_tokens")?,
+                unpriced: natural("unpriced")?,
                 cost_usd: row.get("cost_usd")?,
             })
         },
@@ -179,4 +218,26 @@ pub(crate) fn lanes(connection: &Connection) -> Done<Vec<LaneCount>> {
         })
     });
     counts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::plan;
+
+    #[test]
+    fn a_message_looks_at_the_turns_of_its_own_session_only() {
+        let last = plan(&last_turn_statement());
+        assert_eq!(
+            last,
+            ["SEARCH runs USING INDEX turns (session=? AND tenant=?)"]
+        );
+        let named = plan(&conversations(true));
+        assert_eq!(
+            named[0],
+            "SEARCH runs USING COVERING INDEX turns (session=?)"
+        );
+        let all = plan(&conversations(false));
+        assert_eq!(all[0], "SCAN runs USING COVERING INDEX turns");
+    }
 }

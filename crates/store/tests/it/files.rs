@@ -44,7 +44,7 @@ async fn a_newer_schema_is_refused() {
         .pragma_update(None, "user_version", 99)
         .unwrap();
     let expected = "the store could not open its database: the store has schema version 99 and \
-                    this program knows versions up to 5; use the newer program that made it";
+                    this program knows versions up to 4; use the newer program that made it";
     let writing = SqliteStore::open(home.path(), &owner()).unwrap_err();
     assert_eq!(chain_of(&writing), expected);
     let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
@@ -60,7 +60,7 @@ async fn an_empty_file_gets_its_tables() {
     let version: i64 = database(home.path())
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 5);
+    assert_eq!(version, 4);
 }
 
 /// The tables as the first release made them.
@@ -101,11 +101,13 @@ const BACK_TO_THIRD: &str = "
     DROP TRIGGER tally_admitted; DROP TRIGGER tally_changed; DROP TRIGGER tally_removed;
     DROP TABLE tallies; DROP INDEX roots; DROP INDEX turns; DROP INDEX runs_by_creation;
     DROP INDEX runs_queued; DROP INDEX audit_by_tenant;
+    DROP INDEX requests_open_by_time; DROP INDEX requests_by_time;
     CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id)
         WHERE phase = 'queued';
     ALTER TABLE runs DROP COLUMN tenant;
     ALTER TABLE runs DROP COLUMN paused;
     ALTER TABLE runs DROP COLUMN workspace;
+    ALTER TABLE runs DROP COLUMN changes_fate;
     ALTER TABLE audit DROP COLUMN tenant;
     CREATE TABLE older (session TEXT NOT NULL, rule TEXT NOT NULL, by TEXT NOT NULL,
         at INTEGER NOT NULL, PRIMARY KEY (session, rule));
@@ -166,6 +168,58 @@ async fn a_store_of_the_third_release_keeps_what_is_in_it() {
     assert_eq!(store.deliver(at(10)).await.unwrap().len(), 1);
     assert_eq!(claim_all(&store, 11).await.len(), 2);
     sound(&store).await;
+}
+
+#[tokio::test]
+async fn a_damaged_entry_does_not_keep_a_store_from_the_next_release() {
+    let home = home();
+    let store = open(home.path());
+    running(&store, 1, spec(1)).await;
+    running(&store, 2, spec(2)).await;
+    drop(store);
+    let older = database(home.path());
+    older.execute_batch(BACK_TO_THIRD).unwrap();
+    let torn = "UPDATE journal SET body = '{' WHERE seq = 1 AND run_id = ?1";
+    older.execute(torn, [run(1).to_string()]).unwrap();
+    drop(older);
+
+    let store = open(home.path());
+    let mut sessions = store.list(ListFilter::default()).await.unwrap();
+    assert_eq!(numbers(sessions.drain(..).map(|it| it.run_id)), [2, 1]);
+    assert!(store.read(run(1), Seq(0)).await.is_err());
+    assert_eq!(store.read(run(2), Seq(0)).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_part_of_a_journal_is_read_and_checked() {
+    let home = home();
+    let store = open(home.path());
+    let fence = running(&store, 1, spec(1)).await;
+    let events = vec![note("one"), note("two"), note("three")];
+    store.append(appending(fence, 5, events)).await.unwrap();
+    let whole = store.read(run(1), Seq(0)).await.unwrap();
+    let mut parts = Vec::new();
+    loop {
+        let after = parts
+            .last()
+            .map_or(Seq(0), |entry: &JournalEntry| entry.seq);
+        let part = store.read_part(run(1), after, 1).await.unwrap();
+        assert!(part.len() <= 1, "one is more than the bound");
+        if part.is_empty() {
+            break;
+        }
+        parts.extend(part);
+    }
+    assert_eq!(parts, whole);
+    assert_eq!(
+        store.read_part(run(1), Seq(0), 1 << 20).await.unwrap(),
+        whole
+    );
+    database(home.path())
+        .execute("UPDATE journal SET body = '{}' WHERE seq = 4", [])
+        .unwrap();
+    assert!(store.read_part(run(1), Seq(0), 1).await.is_ok());
+    assert!(store.read_part(run(1), Seq(3), 1).await.is_err());
 }
 
 #[cfg(unix)]

@@ -69,6 +69,15 @@ pub(crate) async fn runs_are_found_by_what_they_are(store: &dyn Store) {
         ),
         (
             ListFilter {
+                after: Some(run(1)),
+                oldest_first: true,
+                limit: 2,
+                ..all()
+            },
+            vec![2, 3],
+        ),
+        (
+            ListFilter {
                 runs: vec![run(1), run(4), run(9)],
                 ..all()
             },
@@ -168,21 +177,84 @@ pub(crate) async fn conversations_are_the_main_runs_of_a_session(store: &dyn Sto
     assert_eq!(sessions(all()).await, expected);
     let limited = SessionFilter { limit: 1, ..all() };
     assert_eq!(sessions(limited).await, expected[..1]);
-    let before = SessionFilter {
-        before: Some(at(5)),
+    let first = store.sessions(all()).await.unwrap()[0].place();
+    let after = SessionFilter {
+        after: Some(first),
         ..all()
     };
-    assert_eq!(sessions(before).await, expected[1..]);
+    assert_eq!(sessions(after).await, expected[1..]);
     let of_one = SessionFilter {
         tenant: tenant("acme"),
         ..all()
     };
     assert_eq!(sessions(of_one).await, expected[1..2]);
     let named = SessionFilter {
-        session: Some(web),
+        session: Some(web.clone()),
         ..all()
     };
     assert_eq!(sessions(named).await, expected[1..]);
+    for (session, whose, expected) in [
+        (&web, None, Some(3)),
+        (&web, tenant("acme"), Some(4)),
+        (&web, tenant("other"), None),
+        (&SessionKey::cli(), None, Some(5)),
+    ] {
+        let last = store.last_turn(session.clone(), whose).await.unwrap();
+        let last = last.map(|last| numbers([last.run_id])[0]);
+        assert_eq!(last, expected, "{session}");
+    }
+}
+
+pub(crate) async fn sessions_of_one_millisecond_are_on_one_page_each(store: &dyn Store) {
+    let mut expected = Vec::new();
+    for number in 1..=9 {
+        let name = ["-", "acme", "other"][number as usize % 3];
+        let mut turn = spec(number);
+        turn.session = format!("web:{}", (number - 1) / 3).parse().unwrap();
+        turn.tenant = (name != "-").then(|| name.parse().unwrap());
+        expected.push(format!("{} {name}", turn.session));
+        store.admit(asking(number, turn, 7)).await.unwrap();
+    }
+    expected.sort();
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let filter = SessionFilter {
+            after,
+            limit: 2,
+            ..SessionFilter::default()
+        };
+        let page = store.sessions(filter).await.unwrap();
+        seen.extend(page.iter().map(|it| {
+            let tenant = it.tenant.as_ref().map_or("-", Tenant::as_str);
+            format!("{} {tenant}", it.session)
+        }));
+        after = page.last().map(SessionSummary::place);
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, expected);
+}
+
+pub(crate) async fn a_tenant_does_not_see_how_busy_others_are(store: &dyn Store) {
+    for (number, name) in [
+        (1, Some("acme")),
+        (2, None),
+        (3, Some("other")),
+        (4, Some("acme")),
+        (5, None),
+    ] {
+        let mut queued = spec(number);
+        queued.tenant = name.map(|name| name.parse().unwrap());
+        admit(store, number, queued).await;
+    }
+    let listed = store.list(ListFilter::default()).await.unwrap();
+    for (number, expected) in [(1, 1), (2, 2), (3, 1), (4, 2), (5, 5)] {
+        let record = store.get(run(number)).await.unwrap();
+        assert_eq!(record.queue_position, Some(expected), "{number}");
+        assert!(listed.contains(&record), "{number}");
+    }
 }
 
 pub(crate) async fn use_is_added_up_over_time(store: &dyn Store) {
@@ -205,6 +277,7 @@ pub(crate) async fn use_is_added_up_over_time(store: &dyn Store) {
                     point.failed,
                     point.input_tokens,
                 ],
+                point.cost_usd,
             )
         });
         shown.collect::<Vec<_>>()
@@ -212,14 +285,20 @@ pub(crate) async fn use_is_added_up_over_time(store: &dyn Store) {
     let all = ListFilter::default;
     assert_eq!(
         series(all(), at(0)).await,
-        [(0, [2, 1, 1, 14]), (3_000, [1, 0, 0, 0])]
+        [(0, [2, 1, 1, 14], None), (3_000, [1, 0, 0, 0], None)],
+        "what nothing is known of costs an unknown amount"
     );
-    assert_eq!(series(all(), at(1_000)).await, [(3_000, [1, 0, 0, 0])]);
+    assert_eq!(
+        series(all(), at(1_000)).await,
+        [(3_000, [1, 0, 0, 0], None)]
+    );
     let of_one = ListFilter {
         tenant: tenant("acme"),
         ..all()
     };
-    assert_eq!(series(of_one, at(0)).await, [(0, [1, 0, 1, 7])]);
+    assert_eq!(series(of_one, at(0)).await, [(0, [1, 0, 1, 7], None)]);
+    let all_together = store.used(all()).await.unwrap();
+    assert_eq!(all_together.input_tokens, Some(14));
 }
 
 pub(crate) async fn lanes_count_who_runs_and_who_waits(store: &dyn Store) {
@@ -255,14 +334,8 @@ pub(crate) async fn a_request_takes_effect_once(store: &dyn Store) {
     assert_eq!(begin("k", "a", 2, 2).await, under_way);
     assert_eq!(begin("k", "b", 2, 2).await, Begun::Mismatch);
     assert_eq!(begin("l", "b", 3, 2).await, Begun::Fresh);
-    store
-        .complete("k", 201, b"made".to_vec(), at(3))
-        .await
-        .unwrap();
-    store
-        .complete("k", 500, b"late".to_vec(), at(4))
-        .await
-        .unwrap();
+    store.complete("k", 201, b"made".to_vec()).await.unwrap();
+    store.complete("k", 500, b"late".to_vec()).await.unwrap();
     let done = Begun::Done {
         status: 201,
         body: b"made".to_vec(),

@@ -235,6 +235,10 @@ async fn tampering_with_audit_and_accounts_is_noticed() {
             ],
         ),
         (
+            "UPDATE audit SET tenant = 'another' WHERE seq = 1",
+            vec!["audit line 1 is filed under another tenant"],
+        ),
+        (
             "UPDATE audit SET run_id = 'another' WHERE seq = 1",
             vec!["audit line 1 is filed under another run"],
         ),

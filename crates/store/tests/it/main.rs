@@ -128,6 +128,8 @@ conformance! {
         runs_are_found_by_what_they_are,
         pages_are_without_gaps_and_doubles,
         conversations_are_the_main_runs_of_a_session,
+        sessions_of_one_millisecond_are_on_one_page_each,
+        a_tenant_does_not_see_how_busy_others_are,
         use_is_added_up_over_time,
         lanes_count_who_runs_and_who_waits,
         a_request_takes_effect_once,
@@ -146,6 +148,7 @@ conformance! {
         requests_are_found_by_prefix,
         a_prefix_that_fits_several_means_the_open_one,
         requests_go_with_the_transcript,
+        requests_are_filtered_before_they_are_counted,
     }
     accounts {
         a_budget_is_carved_from_the_nearest_account_above,

@@ -522,3 +522,100 @@ pub(crate) async fn requests_go_with_the_transcript(store: &dyn Store) {
     store.archive(at(10_000), at(20_000)).await.unwrap();
     assert!(store.find_request(request_id(2).as_str()).await.is_err());
 }
+
+pub(crate) async fn requests_are_filtered_before_they_are_counted(store: &dyn Store) {
+    // Two trees of two sessions, approvals and questions in turn, two in each millisecond.
+    for number in 1..=8 {
+        let mut asking = spec(number);
+        asking.session = format!("web:{}", number % 2).parse().unwrap();
+        let event = if number <= 4 {
+            approval(number, 90_000)
+        } else {
+            question(number, 90_000, Addressee::Person)
+        };
+        waiting(store, number, asking, event).await;
+    }
+    say(store, 1, approved(None), 200).await;
+    let listed = async |filter: RequestFilter| {
+        let found = store.requests(filter).await.unwrap();
+        numbers(found.iter().map(|request| request.task_id))
+    };
+    let sorted = async |filter| {
+        let mut found = listed(filter).await;
+        found.sort_unstable();
+        found
+    };
+    let all = RequestFilter::default;
+    for (filter, expected) in [
+        (all(), vec![2, 3, 4, 5, 6, 7, 8]),
+        (
+            RequestFilter {
+                kind: Some(AskedFor::Approval),
+                limit: 3,
+                ..all()
+            },
+            vec![2, 3, 4],
+        ),
+        (
+            RequestFilter {
+                kind: Some(AskedFor::Question),
+                limit: 4,
+                ..all()
+            },
+            vec![5, 6, 7, 8],
+        ),
+        (
+            RequestFilter {
+                root: Some(run(7)),
+                limit: 1,
+                ..all()
+            },
+            vec![7],
+        ),
+        (
+            RequestFilter {
+                session: Some("web:0".parse().unwrap()),
+                kind: Some(AskedFor::Question),
+                limit: 2,
+                ..all()
+            },
+            vec![6, 8],
+        ),
+        (
+            RequestFilter {
+                replied: true,
+                kind: Some(AskedFor::Approval),
+                ..all()
+            },
+            vec![1, 2, 3, 4],
+        ),
+    ] {
+        assert_eq!(sorted(filter.clone()).await, expected, "{filter:?}");
+    }
+    for replied in [false, true] {
+        let whole = RequestFilter { replied, ..all() };
+        let places: Vec<_> = store.requests(whole.clone()).await.unwrap();
+        let mut seen = Vec::new();
+        let mut after = None;
+        loop {
+            let filter = RequestFilter {
+                after,
+                limit: 2,
+                ..whole.clone()
+            };
+            let page = store.requests(filter).await.unwrap();
+            after = page.last().map(OpenRequest::place);
+            if after.is_none() {
+                break;
+            }
+            seen.extend(page);
+        }
+        assert_eq!(seen, places, "each once, in one order");
+        let times: Vec<_> = seen.iter().map(|request| request.asked_at).collect();
+        assert!(if replied {
+            times.is_sorted_by(|one, next| one >= next)
+        } else {
+            times.is_sorted()
+        });
+    }
+}

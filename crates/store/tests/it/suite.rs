@@ -1464,7 +1464,16 @@ pub(crate) async fn what_descendants_used_is_added_to_all_their_ancestors(store:
     store.deliver(at(7)).await.unwrap();
     store.delete(run(2)).await.unwrap();
     assert_eq!(total(1).await.input_tokens, Some(111));
-    let lines = store.usage(ListFilter::default()).await.unwrap();
+    let usage = async |after, limit| {
+        let lines = store.usage(ListFilter::default(), after, limit).await;
+        lines.unwrap()
+    };
+    let lines = usage(None, 0).await;
+    let mut one_by_one = usage(None, 1).await;
+    while let [next] = &usage(one_by_one.last().map(UsageLine::place), 1).await[..] {
+        one_by_one.push(next.clone());
+    }
+    assert_eq!(one_by_one, lines);
     assert_eq!(lines.len(), 1);
     assert_eq!((lines[0].runs, lines[0].unpriced), (1, 0));
 }

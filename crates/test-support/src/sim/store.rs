@@ -14,7 +14,7 @@ use sortie_core::{
     Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo,
     RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter,
     SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreResult, Tenant,
-    Timestamp, Unblock, Update, UsageLine, UsagePoint, VerifyReport,
+    Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -137,9 +137,11 @@ in_turn! {
         get(run: RunId) -> RunRecord;
         list(filter: ListFilter) -> Vec<RunRecord>;
         stats(filter: ListFilter) -> Stats;
-        usage(filter: ListFilter) -> Vec<UsageLine>;
+        usage(filter: ListFilter, after: Option<UsagePlace>, limit: u32) -> Vec<UsageLine>;
+        used(filter: ListFilter) -> Usage;
         usage_series(filter: ListFilter, bucket_ms: u64, since: Timestamp) -> Vec<UsagePoint>;
         sessions(filter: SessionFilter) -> Vec<SessionSummary>;
+        last_turn(session: SessionKey, tenant: Option<Tenant>) -> Option<RunRecord>;
         lanes() -> Vec<LaneCount>;
         next_due() -> Option<Timestamp>;
     }
@@ -159,6 +161,7 @@ in_turn! {
         heartbeat(beat: Heartbeat) -> HeartbeatReport;
         hold(hold: Hold) -> ();
         read(run: RunId, after: Seq) -> Vec<JournalEntry>;
+        read_part(run: RunId, after: Seq, max_bytes: usize) -> Vec<JournalEntry>;
         first(run: RunId) -> Option<JournalEntry>;
     }
 
@@ -263,16 +266,10 @@ impl Idempotency for SimStore {
             .await
     }
 
-    async fn complete(
-        &self,
-        key: &str,
-        status: u16,
-        body: Vec<u8>,
-        at: Timestamp,
-    ) -> StoreResult<()> {
+    async fn complete(&self, key: &str, status: u16, body: Vec<u8>) -> StoreResult<()> {
         let inner = Arc::clone(&self.inner);
         let key = key.to_owned();
-        self.in_turn(async move { inner.complete(&key, status, body, at).await })
+        self.in_turn(async move { inner.complete(&key, status, body).await })
             .await
     }
 
