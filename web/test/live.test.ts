@@ -91,7 +91,7 @@ const ME = { name: "local", role: "admin", tenant: null, via: "browser", expires
 const hello = (epoch: string, seq: number): Message => ({ type: "hello", epoch, seq, heartbeat_ms: 15_000, version: "1", me: ME });
 const snapshot = (seq: number, extra: object = {}): Message => ({ type: "snapshot", id: "all", seq, tasks: [], requests: [], truncated: false, ...extra });
 const event = (type: string, seq: number, extra: Partial<Event> = {}): Event => ({ type, seq, task_seq: 1, task_id: "a", session_id: "web:a", root_id: "a", parent_id: null, at: "", ...extra });
-const request = (id: string, task_id = "a"): Request => ({ id, kind: "question", task_id, root_id: "a", session_id: "s", agent: "x", label: "l", depth: 1, asked_at: "", expires_at: "", reply: null, replied_at: null });
+const request = (id: string, task_id = "a"): Request => ({ id, kind: "question", task_id, root_id: "a", session_id: "s", agent: "x", label: "l", depth: 1, asked_at: "", expires_at: "", cut: false, reply: null, replied_at: null });
 
 describe("the world", () => {
   it("begins without a healing, and resumes where it was", () => {

@@ -6,7 +6,7 @@ import { en } from "../src/i18n/en";
 import { zh } from "../src/i18n/zh";
 import { choose, t, word } from "../src/i18n";
 import { childrenAt, flow } from "../src/pages/chat";
-import { filled, named } from "../src/pages/stats";
+import { filled, named, unknownCost } from "../src/pages/stats";
 import { href, parse, type Place } from "../src/router";
 import { bars, pan, shares, ticks, tracks, whole, zoom } from "../src/timeline/layout";
 import { fromQuery, NO_FILTER, toQuery, type Filter } from "../src/live/flatten";
@@ -104,7 +104,7 @@ const iso = (ms: number) => new Date(AT + ms).toISOString();
 
 function timeline(rows: number, spans: number): Timeline {
   return {
-    root_id: "00000", from: iso(0), until: iso(spans * 1_000), critical_path: [],
+    root_id: "00000", from: iso(0), until: iso(spans * 1_000), left_out: 0, critical_path: [],
     tasks: Array.from({ length: rows }, (_, row) => ({
       task_id: String(row).padStart(5, "0"), parent_id: row === 0 ? null : "00000", label: `row ${row}`, agent: "code", status: "running" as const, depth: row === 0 ? 0 : 1, started: iso(0), ended: null,
       spans: Array.from({ length: spans }, (_, n) => ({ from: iso(n * 1_000), until: iso(n * 1_000 + 900), kind: n % 2 ? ("tool" as const) : ("model" as const), critical: n === 3 })),
@@ -218,9 +218,16 @@ describe("lists and charts", () => {
   });
   it("keep empty buckets", () => {
     const until = Date.parse("2026-01-02T10:30:00Z");
-    const list = filled([{ at: "2026-01-02T09:00:00Z", tasks: 4, completed: 1, failed: 0, input_tokens: 1, output_tokens: 1, cost_usd: 0 }], "hour", until);
+    const list = filled([{ at: "2026-01-02T09:00:00Z", tasks: 4, completed: 1, failed: 0, input_tokens: 1, output_tokens: 1, unpriced: 0, cost_usd: 0 }], "hour", until);
     expect(list).toHaveLength(48);
     expect(list.at(-2)!.tasks).toBe(4);
     expect(list.at(-1)!).toMatchObject({ at: "2026-01-02T10:00:00.000Z", tasks: 0 });
+  });
+  it("do not take what is unknown for nothing", () => {
+    const point = (tasks: number, unpriced: number, cost_usd: number | null) => ({ at: "", tasks, completed: 0, failed: 0, input_tokens: 0, output_tokens: 0, unpriced, cost_usd });
+    expect(unknownCost([point(0, 0, null)])).toBe("nothing");
+    expect(unknownCost([point(2, 2, null), point(0, 0, null)])).toBe("all");
+    expect(unknownCost([point(2, 1, 0.5)])).toBe("some");
+    expect(unknownCost([point(2, 0, 0.5), point(0, 0, null)])).toBe("nothing");
   });
 });

@@ -91,6 +91,18 @@ export async function getPage<T>(url: string, signal?: AbortSignal): Promise<Pag
   return { items: (await response.json()) as T[], cursor: response.headers.get("sortie-next-cursor") };
 }
 
+/** All pages of a list, one after the other; `go` is the name of what goes on. */
+export async function getAll<T>(url: string, go: "cursor" | "after", signal?: AbortSignal): Promise<T[]> {
+  const all: T[] = [];
+  let cursor: string | null = null;
+  do {
+    const page: Page<T> = await getPage<T>(address(url, { [go]: cursor }), signal);
+    all.push(...page.items);
+    cursor = page.cursor;
+  } while (cursor !== null);
+  return all;
+}
+
 export async function getText(url: string, signal?: AbortSignal): Promise<string> {
   return (await send("GET", url, undefined, signal)).text();
 }

@@ -45,7 +45,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Calls that wait for a person's yes. */
+        /**
+         * Calls that wait for a person's yes, the one that waits the longest first.
+         * @description With `all`, also those that have their reply, the newest first. Long texts are cut (`cut` says so);
+         *     `GET /api/approvals/{id}` has them whole. An answer ends after `limit` requests, or earlier when its
+         *     texts are long (8 MiB). When there are more, `Sortie-Next-Cursor` and `Link: rel="next"` say where
+         *     they begin.
+         */
         get: operations["requests_approvals"];
         put?: never;
         post?: never;
@@ -62,7 +68,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** A call that waits for a person's yes, or did, with all that is needed to decide. */
+        get: operations["requests_approval"];
         put?: never;
         /** Says whether a call may run. The first reply holds. */
         post: operations["requests_approve"];
@@ -79,7 +86,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What happened to calls, in order. */
+        /**
+         * What happened to calls, in order.
+         * @description An answer ends after `limit` lines, or earlier when they are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` is the `after` that goes on, and `Link: rel="next"` says it whole.
+         */
         get: operations["audit_list"];
         put?: never;
         post?: never;
@@ -113,7 +124,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The accounts of tasks that have not ended. */
+        /**
+         * The accounts of tasks that have not ended, those of the newest first.
+         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         */
         get: operations["usage_budgets"];
         put?: never;
         post?: never;
@@ -338,7 +352,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Questions that wait for an answer. */
+        /** Questions that wait for an answer, with pages as `GET /api/approvals` has them. */
         get: operations["requests_questions"];
         put?: never;
         post?: never;
@@ -355,7 +369,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** A question that waits for an answer, or did. */
+        get: operations["requests_question"];
         put?: never;
         /** Answers a question. The first answer holds. */
         post: operations["requests_answer"];
@@ -372,7 +387,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Conversations, the one with the latest turn first. */
+        /**
+         * Conversations, the one with the latest turn first.
+         * @description When there are more than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
+         */
         get: operations["sessions_list"];
         put?: never;
         post?: never;
@@ -576,7 +594,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What happened to the calls of a task and of everything below it. */
+        /**
+         * What happened to the calls of a task and of everything below it, with pages as `GET /api/audit` has
+         *     them.
+         */
         get: operations["tasks_audit"];
         put?: never;
         post?: never;
@@ -858,8 +879,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * All tasks of the tree that a task is in, oldest first. In a tree with long texts (8 MiB) those of
-         *     the later tasks are cut, as with `summary`.
+         * All tasks of the tree that a task is in, oldest first.
+         * @description An answer ends after 1,000 tasks, or earlier when their texts are long (8 MiB). When there are more,
+         *     `Sortie-Next-Cursor` and `Link: rel="next"` say where they begin.
          */
         get: operations["tasks_tree"];
         put?: never;
@@ -877,7 +899,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What runs used, by session, agent and model. */
+        /**
+         * What runs used, by session, agent and model.
+         * @description When there are more lines than `limit`, `Sortie-Next-Cursor` and `Link: rel="next"` say where they
+         *     begin.
+         */
         get: operations["usage_usage"];
         put?: never;
         post?: never;
@@ -1672,7 +1698,7 @@ export interface components {
             /** @enum {string} */
             type: "compacted";
         } | {
-            /** @description What it asks. */
+            /** @description What it asks, with long texts cut. */
             request: components["schemas"]["Request"];
             /** @enum {string} */
             type: "asked";
@@ -1965,6 +1991,11 @@ export interface components {
             /** @description When it asked. */
             asked_at: string;
             /**
+             * @description Whether texts were cut here: `GET /api/approvals/{id}`, or `/api/questions/{id}`, has them
+             *     whole. Arguments that were cut are the beginning of their JSON, as a text.
+             */
+            cut: boolean;
+            /**
              * Format: int32
              * @description How far below the root.
              */
@@ -2228,7 +2259,7 @@ export interface components {
             progress: number;
             /**
              * Format: int32
-             * @description Its place in the queue, from 1.
+             * @description Its place in the queue, from 1; that of a tenant's task, among those of the tenant.
              */
             queue_position: number | null;
             reason: components["schemas"]["Reason"] | null;
@@ -2344,9 +2375,14 @@ export interface components {
             critical_path: components["schemas"]["CriticalSpan"][];
             /** @description When it begins. */
             from: string;
+            /**
+             * Format: int64
+             * @description Runs of the tree that are not among them.
+             */
+            left_out: number;
             /** @description The first run of the tree. */
             root_id: string;
-            /** @description Its runs, oldest first. */
+            /** @description Its runs, oldest first: the root, and of a very large tree the newest ones. */
             tasks: components["schemas"]["TimelineTask"][];
             /** @description When it ends, or now. */
             until: string;
@@ -2366,7 +2402,7 @@ export interface components {
             label: string;
             /** @description The run that asked for it. */
             parent_id: string | null;
-            /** @description What it did when. */
+            /** @description What it did when. In a long life, short stretches are told with longer ones beside them. */
             spans: components["schemas"]["Span"][];
             /** @description When it was first claimed. */
             started: string | null;
@@ -2521,9 +2557,9 @@ export interface components {
             completed: number;
             /**
              * Format: double
-             * @description Money, where known.
+             * @description Money, where known; null if it is known of none of them.
              */
-            cost_usd: number;
+            cost_usd: number | null;
             /**
              * Format: int64
              * @description Runs of these that ended without.
@@ -2544,6 +2580,11 @@ export interface components {
              * @description Runs that were admitted.
              */
             tasks: number;
+            /**
+             * Format: int64
+             * @description Runs of these with an answer whose price is unknown.
+             */
+            unpriced: number;
         };
         /**
          * @description How somebody showed who they are.
@@ -2626,6 +2667,10 @@ export interface operations {
                 all?: boolean;
                 /** @description Of this task. */
                 task_id?: string;
+                /** @description At most so many; 200 if missing, 1000 at most. */
+                limit?: number;
+                /** @description Where the answer before ended. */
+                cursor?: string;
             };
             header?: never;
             path?: never;
@@ -2639,6 +2684,36 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Request"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    requests_approval: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Request"];
                 };
             };
             /** @description What went wrong, and what to do next */
@@ -2751,7 +2826,12 @@ export interface operations {
     };
     usage_budgets: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description At most so many; 1000 if missing, and at most. */
+                limit?: number;
+                /** @description Where the answer before ended. */
+                cursor?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -3173,6 +3253,10 @@ export interface operations {
                 all?: boolean;
                 /** @description Of this task. */
                 task_id?: string;
+                /** @description At most so many; 200 if missing, 1000 at most. */
+                limit?: number;
+                /** @description Where the answer before ended. */
+                cursor?: string;
             };
             header?: never;
             path?: never;
@@ -3186,6 +3270,36 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Request"][];
+                };
+            };
+            /** @description What went wrong, and what to do next */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    requests_question: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Request"];
                 };
             };
             /** @description What went wrong, and what to do next */
@@ -3238,8 +3352,8 @@ export interface operations {
             query?: {
                 /** @description At most so many. */
                 limit?: number;
-                /** @description Whose last turn began before this time. */
-                before?: string;
+                /** @description Where the answer before ended. */
+                cursor?: string;
             };
             header?: never;
             path?: never;
@@ -4255,7 +4369,12 @@ export interface operations {
     };
     tasks_tree: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With message and result cut to 280 characters. */
+                summary?: boolean;
+                /** @description Where the answer before ended. */
+                cursor?: string;
+            };
             header?: never;
             path: {
                 id: string;
@@ -4285,7 +4404,12 @@ export interface operations {
     };
     usage_usage: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description At most so many; 1000 if missing, and at most. */
+                limit?: number;
+                /** @description Where the answer before ended. */
+                cursor?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;

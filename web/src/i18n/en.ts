@@ -287,6 +287,7 @@ export const en = {
   "timeline.title": "Timeline",
   "timeline.choose": "Tree",
   "timeline.empty": "No task to show yet.",
+  "timeline.leftOut": "{count} older tasks of this tree are not shown.",
   "timeline.in": "Zoom in",
   "timeline.out": "Zoom out",
   "timeline.fit": "Fit",

@@ -288,6 +288,7 @@ export const zh: Record<Key, string> = {
   "timeline.title": "时间线",
   "timeline.choose": "任务树",
   "timeline.empty": "还没有可显示的任务。",
+  "timeline.leftOut": "这棵树还有 {count} 个较早的任务没有显示。",
   "timeline.in": "放大",
   "timeline.out": "缩小",
   "timeline.fit": "适合宽度",

@@ -1,6 +1,6 @@
 // What all pages share: the world as it is, and the line to the server.
 import { signal } from "@preact/signals";
-import { get, getPage, address } from "../api/client";
+import { get, getAll, getPage, address } from "../api/client";
 import type { Agent, Me, Request, Task } from "../api/types";
 import { suggest } from "../i18n";
 import { Connection } from "./connection";
@@ -57,7 +57,7 @@ let asked: ReturnType<typeof setTimeout> | undefined;
 export function refreshRequests(): void {
   clearTimeout(asked);
   asked = setTimeout(async () => {
-    const [approvals, questions] = await Promise.all([get<Request[]>("/api/approvals").catch(() => null), get<Request[]>("/api/questions").catch(() => null)]);
+    const [approvals, questions] = await Promise.all([getAll<Request>("/api/approvals", "cursor").catch(() => null), getAll<Request>("/api/questions", "cursor").catch(() => null)]);
     if (!approvals || !questions) return;
     world.requests.value = new Map([...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]));
   }, 120);

@@ -1,6 +1,6 @@
 // Talking to the main agent: what it says while it says it, whom it sent out, what it asks.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { address, get, path, post, remove } from "../api/client";
+import { address, get, getPage, path, post, remove } from "../api/client";
 import type { MessageAccepted, NewMessage, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
 import { moment, money, relative } from "../format";
 import { lang, t, word } from "../i18n";
@@ -28,21 +28,22 @@ function fresh(): string {
 
 export function ChatPage({ session }: { session: string | null }) {
   const [listed, setListed] = useState(false);
-  const sessions = useLoad("sessions", (signal) => get<Session[]>(address("/api/sessions", { limit: SESSIONS }), signal), (event) => MOVES.has(event.type) && event.parent_id === null);
-  const [earlier, setEarlier] = useState<Session[]>([]);
-  const list = [...(sessions.data ?? []), ...earlier.filter((old) => !sessions.data?.some((one) => one.session_id === old.session_id))];
+  const sessions = useLoad("sessions", (signal) => getPage<Session>(address("/api/sessions", { limit: SESSIONS }), signal), (event) => MOVES.has(event.type) && event.parent_id === null);
+  const first = sessions.data?.items;
+  const [earlier, setEarlier] = useState<{ items: Session[]; cursor: string | null } | null>(null);
+  const list = [...(first ?? []), ...(earlier?.items ?? []).filter((old) => !first?.some((one) => one.session_id === old.session_id))];
+  // Sessions that speak meanwhile move to the front; where the earlier ones go on stays the same place.
+  const next = earlier ? earlier.cursor : (sessions.data?.cursor ?? null);
   const more = async () => {
-    const page = await attempt(get<Session[]>(address("/api/sessions", { limit: SESSIONS, before: list.at(-1)?.last_at })));
-    if (page) setEarlier([...earlier, ...page]);
-    setEnded(page?.length === 0);
+    const page = await attempt(getPage<Session>(address("/api/sessions", { limit: SESSIONS, cursor: next })));
+    if (page) setEarlier({ items: [...(earlier?.items ?? []), ...page.items], cursor: page.cursor });
   };
-  const [ended, setEnded] = useState(false);
   useEffect(() => setListed(false), [session]);
   useEffect(() => {
-    if (session !== null || !sessions.data) return;
-    const to = sessions.data[0]?.session_id ?? (mayAct() ? fresh() : null);
+    if (session !== null || !first) return;
+    const to = first[0]?.session_id ?? (mayAct() ? fresh() : null);
     if (to) go({ page: "chat", session: to }, true);
-  }, [session, sessions.data]);
+  }, [session, first]);
   const move = (by: number) => {
     const next = list[Math.max(0, Math.min(list.length - 1, list.findIndex((other) => other.session_id === session) + by))];
     if (next) go({ page: "chat", session: next.session_id });
@@ -61,8 +62,8 @@ export function ChatPage({ session }: { session: string | null }) {
               </a>
             </li>
           ))}
-          {sessions.data && sessions.data.length >= SESSIONS && !ended && <li><button type="button" class="button small" onClick={() => void more()}>{t("chat.earlier")}</button></li>}
-          {sessions.data?.length === 0 && <li class="none small">{t("chat.none")}</li>}
+          {next !== null && <li><button type="button" class="button small" onClick={() => void more()}>{t("chat.earlier")}</button></li>}
+          {first?.length === 0 && <li class="none small">{t("chat.none")}</li>}
         </ul>
         {sessions.problem && <Trouble problem={sessions.problem} again={sessions.reload} />}
       </aside>

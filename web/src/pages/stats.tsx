@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { address, get } from "../api/client";
 import type { ServerState, Stats, Status, TreeBudget, UsagePoint } from "../api/types";
-import { count, duration, moment, money, relative } from "../format";
+import { count, DASH, duration, moment, money, relative } from "../format";
 import { t, word } from "../i18n";
 import { now } from "../live";
 import { line } from "../markdown/clean";
@@ -90,7 +90,7 @@ export function filled(points: readonly UsagePoint[], bucket: Bucket, until: num
   const last = Math.floor(until / ms);
   return Array.from({ length: buckets }, (_, at) => {
     const time = last - buckets + 1 + at;
-    return byTime.get(time) ?? { at: new Date(time * ms).toISOString(), tasks: 0, completed: 0, failed: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0 };
+    return byTime.get(time) ?? { at: new Date(time * ms).toISOString(), tasks: 0, completed: 0, failed: 0, input_tokens: 0, output_tokens: 0, unpriced: 0, cost_usd: null };
   });
 }
 
@@ -105,22 +105,33 @@ function Series({ points, bucket }: { points: UsagePoint[]; bucket: Bucket }) {
     <div class="columns">
       <Bars bucket={bucket} title={t("stats.started")} points={list} value={(point) => point.tasks} second={(point) => point.failed} text={count} />
       <Bars bucket={bucket} title={t("stats.tokens")} points={list} value={(point) => point.input_tokens + point.output_tokens} text={count} />
-      <Bars bucket={bucket} title={t("stats.cost")} points={list} value={(point) => point.cost_usd} text={money} />
+      <Bars bucket={bucket} title={t("stats.cost")} points={list} value={(point) => point.cost_usd ?? 0} text={money} unknown={unknownCost} />
     </div>
   );
 }
 
-interface BarsProps { bucket: Bucket; title: string; points: UsagePoint[]; value: (point: UsagePoint) => number; second?: (point: UsagePoint) => number; text: (value: number) => string }
+interface BarsProps { bucket: Bucket; title: string; points: UsagePoint[]; value: (point: UsagePoint) => number; second?: (point: UsagePoint) => number; text: (value: number) => string; unknown?: (points: readonly UsagePoint[]) => Unknown }
 
-function Bars({ bucket, title, points, value, second, text }: BarsProps) {
+/** What is not known of a sum: nothing, a part, or all of it. */
+type Unknown = "nothing" | "some" | "all";
+
+/** A sum with an unknown part is at least what is known, and nothing known is no sum at all. */
+export function unknownCost(points: readonly UsagePoint[]): Unknown {
+  if (points.every((point) => point.cost_usd === null)) return points.some((point) => point.tasks > 0) ? "all" : "nothing";
+  return points.some((point) => point.unpriced > 0) ? "some" : "nothing";
+}
+
+function Bars({ bucket, title, points, value, second, text, unknown }: BarsProps) {
   const most = Math.max(...points.map(value));
   const sum = points.reduce((sum, point) => sum + value(point), 0);
+  const known = unknown?.(points) ?? "nothing";
+  const total = known === "all" ? DASH : known === "some" ? `≥ ${text(sum)}` : text(sum);
   const width = 300 / points.length;
   const height = (amount: number) => (most > 0 && amount > 0 ? Math.max(1.5, (amount / most) * 88) : 0);
   return (
     <figure class="card">
-      <div class="row"><h3 class="grow">{title}</h3><b>{text(sum)}</b></div>
-      <svg class="chart" viewBox="0 0 300 96" preserveAspectRatio="none" role="img" aria-label={`${title}: ${text(sum)}`}>
+      <div class="row"><h3 class="grow">{title}</h3><b>{total}</b></div>
+      <svg class="chart" viewBox="0 0 300 96" preserveAspectRatio="none" role="img" aria-label={`${title}: ${total}`}>
         <line x1="0" x2="300" y1="95.500" y2="95.500" />
         {points.map((point, at) => value(point) > 0 && (
           <g key={point.at}>

@@ -1,7 +1,7 @@
 // One task: what it is, what it says, what it did and why it may.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, path, post } from "../api/client";
+import { address, get, getAll, getPage, path, post } from "../api/client";
 import type { AuditLine, EffectivePolicy, JournalEntry, Task, TaskDetail, TranscriptItem } from "../api/types";
 import { amount, clock, count, duration, money, moment, relative, shortId } from "../format";
 import { t, word, type Key } from "../i18n";
@@ -195,7 +195,8 @@ function Said({ task }: { task: TaskDetail }) {
 function Children({ task }: { task: TaskDetail }) {
   const id = task.task_id;
   const tree = useLoad(`tree/${id}`, async (signal) => {
-    const list = await get<Task[]>(path`/api/tasks/${id}/tree`, signal);
+    // As many as are shown below, whatever else there is: each is a card.
+    const { items: list } = await getPage<Task>(address(path`/api/tasks/${id}/tree`, { summary: true }), signal);
     world.tasks.put(list);
     return list.filter((other) => other.task_id !== id).map((other) => other.task_id);
   }, (event) => event.root_id === task.root_id && event.type === "queued");
@@ -286,7 +287,7 @@ function Policy({ id }: { id: string }) {
 }
 
 function Audit({ id }: { id: string }) {
-  const audit = useLoad(`audit/${id}`, (signal) => get<AuditLine[]>(path`/api/tasks/${id}/audit`, signal), (event) => event.task_id === id && (event.type === "tool" || event.type === "replied"));
+  const audit = useLoad(`audit/${id}`, (signal) => getAll<AuditLine>(path`/api/tasks/${id}/audit`, "after", signal), (event) => event.task_id === id && (event.type === "tool" || event.type === "replied"));
   const [limit, setLimit] = useState(200);
   if (audit.problem) return <Trouble problem={audit.problem} again={audit.reload} />;
   if (!audit.data) return <Loading />;

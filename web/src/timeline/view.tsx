@@ -30,7 +30,13 @@ export function TimelineView({ id, tall }: { id: string; tall: boolean }) {
   }, [running]);
   if (loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
   if (!loaded.data) return <Loading />;
-  return <Chart timeline={loaded.data} tall={tall} />;
+  const left = loaded.data.left_out;
+  return (
+    <>
+      {left > 0 && <p class="quiet small">{t("timeline.leftOut", { count: left })}</p>}
+      <Chart timeline={loaded.data} tall={tall} />
+    </>
+  );
 }
 
 interface Choice { row: number; span: number }

@@ -1,6 +1,6 @@
 // Somebody asks: cards for approvals and questions, with all that a person needs to decide.
 import { useState } from "preact/hooks";
-import { path, post } from "../api/client";
+import { get, path, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
 import { t, word } from "../i18n";
@@ -9,8 +9,8 @@ import { clean, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
 import { Json, Preview } from "./code";
-import { useDraft } from "./hooks";
-import { AgentName, attempt } from "./parts";
+import { useDraft, useLoad } from "./hooks";
+import { AgentName, attempt, Loading, Trouble } from "./parts";
 
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
   const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", { label: line(request.label) });
@@ -22,9 +22,23 @@ export function RequestCard({ request, linked = false }: { request: Request; lin
         <span class="quiet small">{t("ask.expires", { when: relative(request.expires_at, now.value) })}</span>
         {linked && <a class="button small" href={href({ page: "task", id: request.task_id, tab: "" })}>{t("ask.open")}</a>}
       </div>
-      {request.approval && <ApprovalForm request={request} approval={request.approval} />}
-      {request.question && <QuestionForm request={request} question={request.question} />}
+      <Whole request={request} />
     </article>
+  );
+}
+
+/** Lists have long texts cut. Nobody decides about what was not shown, so the whole is asked for first. */
+function Whole({ request }: { request: Request }) {
+  const url = request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
+  const loaded = useLoad(request.cut ? url : null, (signal) => get<Request>(url, signal));
+  if (request.cut && loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
+  const whole = request.cut ? loaded.data : request;
+  if (!whole) return <Loading />;
+  return (
+    <>
+      {whole.approval && <ApprovalForm request={request} approval={whole.approval} />}
+      {whole.question && <QuestionForm request={request} question={whole.question} />}
+    </>
   );
 }
 
