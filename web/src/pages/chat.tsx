@@ -92,12 +92,11 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   const turns: Turn[] = [...older, ...(detail.data?.turns_list ?? [])];
   const last = turns.at(-1);
   const current = last && (world.tasks.get(last.task.task_id)?.value ?? last.task);
-  const running = (current && !ENDED.has(current.status)) || sent.some((one) => !one.steered && !turns.some((turn) => turn.task.task_id === one.task));
+  // What the server tells by itself is not shown a second time, whichever of the two came first.
+  const told = (one: Sent) => turns.some((turn) => turn.task.task_id === one.task && (!one.steered || turn.items.some((item) => item.text.includes(one.text))));
+  const untold = sent.filter((one) => !told(one));
+  const running = (current && !ENDED.has(current.status)) || untold.some((one) => !one.steered);
   useEffect(() => connection.subscribe({ id: `text/${id}`, scope: "session", session_id: id, text: true }), [id]);
-  useEffect(() => {
-    // What the server tells by itself now need not be shown a second time.
-    setSent((old) => old.filter((one) => !turns.some((turn) => turn.task.task_id === one.task && (!one.steered || turn.items.some((item) => item.text.includes(one.text))))));
-  }, [detail.data]);
   useTitle(detail.data ? detail.data.title : t("chat.title"));
   const more = async () => {
     const before = turns[0]?.task.task_id;
@@ -107,19 +106,19 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   return (
     <section class="talk" aria-label={t("chat.title")}>
       <p class="visually-hidden" role="status">{current ? word("status", current.status) : ""}</p>
-      <Scroller watch={[turns.length, detail.data, sent.length]} text={current && running ? current.task_id : null}>
+      <Scroller watch={[turns.length, detail.data, untold.length]} text={current && running ? current.task_id : null}>
         <div class="row narrow"><button type="button" class="button small" onClick={onList}><Icon name="list" />{t("chat.list")}</button></div>
         <h1 class="visually-hidden">{detail.data ? line(detail.data.title) : t("chat.new")}</h1>
         {detail.problem && <Trouble problem={detail.problem} again={detail.reload} />}
         {detail.data === undefined && !detail.problem && <Loading />}
-        {detail.data === null && sent.length === 0 && <p class="none">{t(mayAct() ? "chat.empty" : "chat.readOnly")}</p>}
+        {detail.data === null && untold.length === 0 && <p class="none">{t(mayAct() ? "chat.empty" : "chat.readOnly")}</p>}
         {detail.data && detail.data.turns > turns.length && <button type="button" class="button small" onClick={() => void more()}>{t("chat.older")}</button>}
         {turns.map((turn) => <TurnView key={turn.task.task_id} turn={turn} />)}
-        {sent.map((one) => <div class="mine" key={one.task + one.text}>{clean(one.text)}</div>)}
+        {untold.map((one) => <div class="mine" key={one.task + one.text}>{clean(one.text)}</div>)}
         {detail.data && detail.data.grants.length > 0 && <Grants session={id} grants={detail.data.grants} onGone={detail.reload} />}
         <Requests session={id} roots={turns.map((turn) => turn.task.task_id)} />
       </Scroller>
-      <Compose id={id} running={running ? (current?.task_id ?? null) : null} first={turns.length === 0} onSent={(one) => (setSent([...sent, one]), detail.reload())} />
+      <Compose id={id} running={running ? (current?.task_id ?? null) : null} first={turns.length === 0} onSent={(one) => (setSent([...untold, one]), detail.reload())} />
     </section>
   );
 }
