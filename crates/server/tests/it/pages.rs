@@ -266,10 +266,7 @@ async fn a_part_of_a_transcript_is_what_it_is_in_the_whole() {
         .json(world.get(&format!("/api/tasks/{id}/transcript")))
         .await;
     let whole = whole.as_array().unwrap().clone();
-    let children = whole
-        .iter()
-        .filter(|item| !item["result"]["child"].is_null());
-    assert_eq!(children.count(), 1, "{whole:?}");
+    assert!(whole.len() > 5, "{whole:?}");
     let last = whole.last().unwrap()["seq"].as_i64().unwrap();
     for after in 0..=last {
         let part = format!("/api/tasks/{id}/transcript?after={after}");
