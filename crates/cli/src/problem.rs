@@ -465,8 +465,3 @@ pub(crate) fn chain(error: &dyn Error) -> Vec<String> {
     }
     words
 }
-
-/// The same in one line.
-pub(crate) fn joined(error: &dyn Error) -> String {
-    chain(error).join(": ")
-}

@@ -14,7 +14,7 @@ use sortie_text::{Redactor, t};
 
 use crate::equipment::Equipment;
 use crate::output;
-use crate::problem::{Problem, joined};
+use crate::problem::Problem;
 use crate::provider;
 use crate::settings::Settings;
 use crate::telemetry;
@@ -164,7 +164,7 @@ fn start_telemetry(
     match Telemetry::start(&config, runtime.subscribe(), store) {
         Ok(telemetry) => Some(telemetry),
         Err(error) => {
-            let problem = joined(&error);
+            let problem = sortie_core::with_causes(&error);
             output::note(&t!(settings.lang, "telemetry-off", problem = problem));
             None
         }

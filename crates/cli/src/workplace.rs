@@ -12,7 +12,6 @@ use sortie_definitions::{
 use sortie_runtime::{AgentSettings, Agents};
 use sortie_worktree::{Applied, Git, How};
 
-use crate::problem::joined;
 use crate::settings::Settings;
 
 /// The folder of worktrees in the home of the store.
@@ -53,7 +52,7 @@ impl GitWorktrees {
 impl sortie_core::Worktrees for GitWorktrees {
     async fn create(&self, run: RunId, workspace: &Path) -> Result<Worktree, String> {
         let made = self.get()?.create(&run.to_string(), workspace).await;
-        let made = made.map_err(|error| joined(&error))?;
+        let made = made.map_err(|error| sortie_core::with_causes(&error))?;
         Ok(Worktree {
             repository: made.repository,
             root: made.root,
@@ -67,7 +66,7 @@ impl sortie_core::Worktrees for GitWorktrees {
 
     async fn collect(&self, run: RunId) -> Result<Option<Collected>, String> {
         let collected = self.get()?.collect_run(&run.to_string()).await;
-        match collected.map_err(|error| joined(&error))? {
+        match collected.map_err(|error| sortie_core::with_causes(&error))? {
             sortie_worktree::Collected::Untouched => Ok(None),
             sortie_worktree::Collected::Changed(changes) => {
                 let diff = changes.diff.into_bytes();
@@ -98,7 +97,7 @@ impl sortie_core::Worktrees for GitWorktrees {
                 How::Write,
             )
             .await;
-        match applied.map_err(|error| joined(&error))? {
+        match applied.map_err(|error| sortie_core::with_causes(&error))? {
             Applied::Applied { files, .. } => Ok(files),
             Applied::Conflict { files } => Err(format!(
                 "nothing was changed: these files were changed in another way since: {}. Merge branch {} by hand, or discard it",
@@ -114,7 +113,9 @@ impl sortie_core::Worktrees for GitWorktrees {
             .get()?
             .discard(&worktree.repository, &changes.branch)
             .await;
-        discarded.map(drop).map_err(|error| joined(&error))
+        discarded
+            .map(drop)
+            .map_err(|error| sortie_core::with_causes(&error))
     }
 
     async fn sweep(&self, known: &[RunId]) -> Result<(), String> {
@@ -123,7 +124,7 @@ impl sortie_core::Worktrees for GitWorktrees {
         }
         let known = known.iter().map(ToString::to_string).collect();
         let swept = self.get()?.sweep(&known).await;
-        let swept = swept.map_err(|error| joined(&error))?;
+        let swept = swept.map_err(|error| sortie_core::with_causes(&error))?;
         tracing::debug!(?swept, "old worktrees");
         Ok(())
     }

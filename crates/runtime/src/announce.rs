@@ -11,7 +11,7 @@ use sortie_core::{
 };
 
 use crate::crash::{self, Point};
-use crate::runtime::{Shared, chain};
+use crate::runtime::Shared;
 
 /// The wait after the first failed delivery outside; it doubles with each further one.
 const FIRST_RETRY_MS: i64 = 1_000;
@@ -89,12 +89,12 @@ async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
         Ok(()) => Settlement::Delivered,
         Err(error) if entry.attempts + 1 >= shared.planner.settings.max_delivery_attempts => {
             Settlement::Blocked {
-                error: chain(&error),
+                error: sortie_core::with_causes(&error),
             }
         }
         Err(error) => Settlement::Retry {
             at: retry_at(shared.clock.now(), entry.attempts),
-            error: chain(&error),
+            error: sortie_core::with_causes(&error),
         },
     }
 }

@@ -709,7 +709,7 @@ impl Shared {
     }
 
     pub(crate) fn store_failed(&self, doing: &str, error: &StoreError) {
-        tracing::error!(doing, error = %chain(error), "the store failed");
+        tracing::error!(doing, error = %sortie_core::with_causes(error), "the store failed");
     }
 }
 
@@ -727,16 +727,4 @@ fn ended_kind(outcome: &Outcome) -> NotificationKind {
 
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// An error with all its causes, for a log.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        words.push_str(": ");
-        words.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    words
 }

@@ -149,7 +149,7 @@ fn let_go(shared: &Shared, done: Result<(sortie_core::Fence, Result<LetGo, PenEr
         }
         // The lease ends by itself; the run is then claimed again, a bounded number of times.
         Ok((fence, Err(error))) => {
-            tracing::error!(run = %fence.run, error = %runtime::chain(&error), "an executor stopped");
+            tracing::error!(run = %fence.run, error = %sortie_core::with_causes(&error), "an executor stopped");
         }
         Err(panic) => tracing::error!(%panic, "an executor died"),
     }

@@ -26,8 +26,6 @@ const ADMIN: &[&str] = &[
     "/api/keys/{id}/rotate",
     "/api/login-links",
 ];
-/// Kinds of models that read a path of this machine.
-const LOCAL_MODELS: [&str; 2] = ["script:", "replay:"];
 /// Tasks that fit a prefix and are counted; more than one is too many in any case.
 const MAX_FITTING: u32 = 100;
 /// Hexadecimal digits of an id.
@@ -261,7 +259,9 @@ impl App {
         let Some(model) = model else {
             return Ok(());
         };
-        let is_local = LOCAL_MODELS.iter().any(|kind| model.starts_with(kind));
+        let is_local = sortie_runtime::MODELS_IN_FILES
+            .iter()
+            .any(|kind| model.starts_with(kind));
         if is_local && !caller.rules_all() && model != self.config.default_model {
             return Err(Problem::forbidden(
                 "only an admin may name a model that is a file of this machine",

@@ -270,21 +270,9 @@ impl From<crate::keys::KeyError> for Problem {
 
 /// A fault of ours: the cause goes to the log, not to the client.
 pub(crate) fn internal(error: &dyn std::error::Error) -> Problem {
-    tracing::error!(error = %chain(error), "a request failed");
+    tracing::error!(error = %sortie_core::with_causes(error), "a request failed");
     Problem::new(
         Kind::Internal,
         "this is a fault of the server; its log says more. Trying again may help",
     )
-}
-
-/// An error with all its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        words.push_str(": ");
-        words.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    words
 }

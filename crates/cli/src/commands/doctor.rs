@@ -20,7 +20,7 @@ use crate::choice::default_model;
 use crate::exit::Exit;
 use crate::lock::{Holder, holder};
 use crate::output;
-use crate::problem::{Problem, joined};
+use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::wiring;
 
@@ -262,7 +262,7 @@ async fn store(settings: &Settings) -> Vec<Check> {
         Ok(store) => store,
         Err(error) => {
             let todo = t!(lang, "doctor-store-todo");
-            return vec![Check::fail("store", joined(&error), todo)];
+            return vec![Check::fail("store", sortie_core::with_causes(&error), todo)];
         }
     };
     vec![
@@ -304,7 +304,11 @@ async fn journal(settings: &Settings, store: &ReadStore) -> Check {
                 t!(lang, "doctor-journal-todo"),
             )
         }
-        Err(error) => Check::fail("journal", joined(&error), t!(lang, "doctor-store-todo")),
+        Err(error) => Check::fail(
+            "journal",
+            sortie_core::with_causes(&error),
+            t!(lang, "doctor-store-todo"),
+        ),
     }
 }
 
@@ -313,7 +317,11 @@ async fn tasks(settings: &Settings, store: &ReadStore) -> Check {
     let records = match store.list(ListFilter::default()).await {
         Ok(records) => records,
         Err(error) => {
-            return Check::fail("tasks", joined(&error), t!(lang, "doctor-store-todo"));
+            return Check::fail(
+                "tasks",
+                sortie_core::with_causes(&error),
+                t!(lang, "doctor-store-todo"),
+            );
         }
     };
     let active = records

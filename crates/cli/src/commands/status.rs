@@ -12,7 +12,7 @@ use sortie_text::t;
 use crate::engine;
 use crate::exit::Exit;
 use crate::output;
-use crate::problem::{Problem, joined};
+use crate::problem::Problem;
 use crate::serving::{self, Found, ServerFile};
 use crate::settings::Settings;
 use crate::wiring;
@@ -84,7 +84,7 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
         Err(error) => State::Silent {
             file,
             address,
-            problem: joined(&error),
+            problem: sortie_core::with_causes(&error),
         },
     })
 }

@@ -187,7 +187,7 @@ impl Loop {
             Err(error) => {
                 // They stay marked, and are read a little later.
                 self.due = Some(Instant::now() + PAUSE);
-                tracing::error!(error = %crate::problem::chain(&error), "records could not be read");
+                tracing::error!(error = %sortie_core::with_causes(&error), "records could not be read");
                 return;
             }
         };
@@ -226,7 +226,7 @@ impl Loop {
         let record = match self.runtime.get(run).await {
             Ok(record) => record,
             Err(error) => {
-                tracing::debug!(error = %crate::problem::chain(&error), "text of nobody");
+                tracing::debug!(error = %sortie_core::with_causes(&error), "text of nobody");
                 return None;
             }
         };

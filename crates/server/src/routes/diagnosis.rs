@@ -36,7 +36,7 @@ pub(crate) async fn readyz(State(Shared(app)): State<Shared>) -> (StatusCode, Js
         match app.runtime.lanes().await {
             Ok(_) => (StatusCode::OK, "ready"),
             Err(error) => {
-                tracing::error!(error = %crate::problem::chain(&error), "not ready");
+                tracing::error!(error = %sortie_core::with_causes(&error), "not ready");
                 (StatusCode::SERVICE_UNAVAILABLE, "broken")
             }
         }

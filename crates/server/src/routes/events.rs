@@ -121,7 +121,7 @@ async fn follow(
         let entries = match app.runtime.events_part(run, from, PART_BYTES).await {
             Ok(entries) => entries,
             Err(error) => {
-                tracing::debug!(error = %crate::problem::chain(&error), "a stream ends early");
+                tracing::debug!(error = %sortie_core::with_causes(&error), "a stream ends early");
                 return None;
             }
         };

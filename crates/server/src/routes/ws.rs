@@ -220,7 +220,7 @@ impl Client<'_> {
                 News::Beat => self.beat().await,
                 News::Out(Ok(out)) => send(self.app, self.socket, out.bytes().clone()).await,
                 News::Out(Err(error)) => {
-                    tracing::error!(error = %crate::problem::chain(&error), "no snapshot");
+                    tracing::error!(error = %sortie_core::with_causes(&error), "no snapshot");
                     Err(Ended::Failed)
                 }
             };

@@ -5,7 +5,6 @@ use sortie_store::ReadStore;
 use sortie_text::t;
 
 use super::{Check, SHOWN_PROBLEMS};
-use crate::problem::joined;
 use crate::settings::Settings;
 
 /// Whether the audit is as it was written.
@@ -34,7 +33,11 @@ pub(super) async fn audit(settings: &Settings, store: &ReadStore) -> Check {
                 t!(lang, "hint-audit"),
             )
         }
-        Err(error) => Check::fail("audit", joined(&error), t!(lang, "doctor-store-todo")),
+        Err(error) => Check::fail(
+            "audit",
+            sortie_core::with_causes(&error),
+            t!(lang, "doctor-store-todo"),
+        ),
     }
 }
 
@@ -50,7 +53,11 @@ pub(super) async fn approvals(settings: &Settings, store: &ReadStore) -> Check {
             t!(lang, "doctor-approvals-open", count = requests.len()),
             t!(lang, "doctor-approvals-todo"),
         ),
-        Err(error) => Check::fail("approvals", joined(&error), t!(lang, "doctor-store-todo")),
+        Err(error) => Check::fail(
+            "approvals",
+            sortie_core::with_causes(&error),
+            t!(lang, "doctor-store-todo"),
+        ),
     }
 }
 
