@@ -632,7 +632,7 @@ impl RunState {
                 self.push_results(batch.close(&words));
             }
             other @ (Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_)) => {
-                self.phase = other
+                self.phase = other;
             }
         }
     }

@@ -117,7 +117,7 @@ async fn is_to_rest(mut signals: watch::Receiver<Signals>) {
     let told = signals.wait_for(|signals| signals.pause).await.is_ok();
     if !told {
         // The claim is over; whoever holds the question drops it.
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
