@@ -234,3 +234,43 @@ pub struct SessionGrant {
     /// When.
     pub at: Timestamp,
 }
+
+/// Which requests.
+#[derive(Clone, Debug, Default)]
+pub struct RequestFilter {
+    /// Also those that have their reply. Then the newest are first: the old ones are many.
+    pub replied: bool,
+    /// Of this kind.
+    pub kind: Option<AskedFor>,
+    /// Of this run.
+    pub run: Option<RunId>,
+    /// Of this tree.
+    pub root: Option<RunId>,
+    /// Of trees that are for this session.
+    pub session: Option<SessionKey>,
+    /// Of this tenant.
+    pub tenant: Option<Tenant>,
+    /// Those that come after this one.
+    pub after: Option<RequestPlace>,
+    /// At most so many; 0 is no limit.
+    pub limit: u32,
+}
+
+/// A place among requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestPlace {
+    /// When it was asked.
+    pub asked_at: Timestamp,
+    /// Its id: several may be asked in the same millisecond.
+    pub id: RequestId,
+}
+
+impl OpenRequest {
+    /// Where it is among all.
+    pub fn place(&self) -> RequestPlace {
+        RequestPlace {
+            asked_at: self.asked_at,
+            id: self.request.id.clone(),
+        }
+    }
+}

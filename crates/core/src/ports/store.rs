@@ -7,11 +7,11 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Amount, Announcement, AskedFor, AuditEntry, AuditLine, AuditReport, Balance, BlobId,
-    BudgetKind, Cancellation, ChangesFate, Event, Fence, Idempotency, InboxItem, JournalEntry,
-    Lane, LaneCount, OpenRequest, OutboxEntry, Outcome, Priority, Reply, RequestId, RunId,
-    RunRecord, RunSpec, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats,
-    Status, Summary, Tenant, Timestamp, Usage, UsageLine, UsagePlace, UsagePoint, WaitingOn,
+    Amount, Announcement, AuditEntry, AuditLine, AuditReport, Balance, BlobId, BudgetKind,
+    Cancellation, ChangesFate, Event, Fence, Idempotency, InboxItem, JournalEntry, Lane, LaneCount,
+    OpenRequest, OutboxEntry, Outcome, Priority, Reply, RequestFilter, RequestId, RunId, RunRecord,
+    RunSpec, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats, Status, Summary,
+    Tenant, Timestamp, Usage, UsageLine, UsagePlace, UsagePoint, WaitingOn,
 };
 
 /// Everything the runtime needs from a store.
@@ -264,46 +264,6 @@ pub trait Audit: Send + Sync {
     async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>>;
     /// Checks the whole chain, and that every journaled answer of a call is in it.
     async fn verify_audit(&self) -> StoreResult<AuditReport>;
-}
-
-/// Which requests.
-#[derive(Clone, Debug, Default)]
-pub struct RequestFilter {
-    /// Also those that have their reply. Then the newest are first: the old ones are many.
-    pub replied: bool,
-    /// Of this kind.
-    pub kind: Option<AskedFor>,
-    /// Of this run.
-    pub run: Option<RunId>,
-    /// Of this tree.
-    pub root: Option<RunId>,
-    /// Of trees that are for this session.
-    pub session: Option<SessionKey>,
-    /// Of this tenant.
-    pub tenant: Option<Tenant>,
-    /// Those that come after this one.
-    pub after: Option<RequestPlace>,
-    /// At most so many; 0 is no limit.
-    pub limit: u32,
-}
-
-/// A place among requests.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RequestPlace {
-    /// When it was asked.
-    pub asked_at: Timestamp,
-    /// Its id: several may be asked in the same millisecond.
-    pub id: RequestId,
-}
-
-impl OpenRequest {
-    /// Where it is among all.
-    pub fn place(&self) -> RequestPlace {
-        RequestPlace {
-            asked_at: self.asked_at,
-            id: self.request.id.clone(),
-        }
-    }
 }
 
 /// Asks to note a reply.
