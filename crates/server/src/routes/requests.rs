@@ -95,14 +95,18 @@ fn shown(open: &OpenRequest) -> Result<Shown<Request>, Problem> {
 
 /// What a task or a conversation asks, as a part of its own answer: the [`MAX_BESIDE`] that wait the
 /// longest, with their texts cut.
-pub(crate) async fn beside(app: &App, filter: RequestFilter) -> Result<Vec<Request>, Problem> {
+pub(crate) async fn beside(
+    app: &App,
+    filter: RequestFilter,
+    is_meant: impl Fn(&OpenRequest) -> bool,
+) -> Result<Vec<Request>, Problem> {
     let open = app.runtime.requests(RequestFilter {
         limit: MAX_BESIDE,
         ..filter
     });
     let open = open.await?;
-    let cut = open.iter().map(|open| Request::from(open).summary());
-    Ok(cut.collect())
+    let meant = open.iter().filter(|open| is_meant(open));
+    Ok(meant.map(|open| Request::from(open).summary()).collect())
 }
 
 /// Calls that wait for a person's yes, the one that waits the longest first.

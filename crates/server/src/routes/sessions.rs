@@ -134,7 +134,8 @@ pub(crate) async fn get(
         session: Session::from(&summary),
         turns_list,
         grants: grants_of(&app, &summary).await?,
-        requests: beside(&app, asked).await?,
+        // No tenant in the filter is any tenant, and theirs may have a session of the same name.
+        requests: beside(&app, asked, |open| open.tenant == summary.tenant).await?,
     };
     let mut headers = HeaderMap::new();
     if let Some(next) = next

@@ -73,7 +73,7 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         crashes: record.crashes,
         todos: Vec::new(),
         children: children.total,
-        requests: beside(app, asked).await?,
+        requests: beside(app, asked, |_| true).await?,
     };
     // A removed journal adds nothing.
     if let Some(particulars) = app.runtime.particulars(record).await? {
