@@ -1506,9 +1506,12 @@ pub(crate) async fn a_run_takes_its_messages_before_it_ends(store: &dyn Store) {
     store.cancel(run(3), by_person(), at(10)).await.unwrap();
     for (number, said) in [(2, 1), (3, 1_000)] {
         let entries = store.read(run(number), Seq(0)).await.unwrap();
-        let kept = entries.iter().map(|entry| match &entry.event {
-            Event::InboxTaken { items } => items.len(),
-            _ => 0,
+        let kept = entries.iter().map(|entry| {
+            if let Event::InboxTaken { items } = &entry.event {
+                items.len()
+            } else {
+                0
+            }
         });
         assert_eq!(kept.sum::<usize>(), said);
         let last = entries.last().map(|entry| entry.event.name());
