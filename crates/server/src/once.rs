@@ -15,12 +15,15 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use sha2::{Digest as _, Sha256};
-use sortie_core::{Begun, RunId, hex};
+use sortie_core::{Begun, RunId, StoreError, hex};
+use sortie_protocol::Task;
+use sortie_runtime::RuntimeError;
 
 use crate::app::{App, Shared};
 use crate::body::Whole;
 use crate::guard::Caller;
 use crate::problem::{Kind, Problem};
+use crate::routes::tasks;
 
 /// The header's name.
 const NAME: HeaderName = HeaderName::from_static("idempotency-key");
@@ -190,8 +193,16 @@ impl Attempt {
                     "this Idempotency-Key was sent with another request; choose a new one",
                 ));
             }
-            // Nobody here works on it, so its process died. To make the same run again is to find it.
-            Begun::Running { run, .. } if makes_a_run => run,
+            // Nobody here works on it, so its process died. What it made is the answer, whatever has
+            // changed since; if there is nothing, it is made now.
+            Begun::Running { run, .. } if makes_a_run => match app.runtime.get(run).await {
+                Ok(record) => {
+                    let response = tasks::made(&Task::from(&record)).into_response();
+                    return keep(&app, &entry.key, response).await;
+                }
+                Err(RuntimeError::Store(StoreError::NotFound(_))) => run,
+                Err(error) => return Err(error.into()),
+            },
             Begun::Running { .. } => {
                 return Err(Problem::new(
                     Kind::OutcomeUnknown,

@@ -26,6 +26,9 @@ const PATIENCE_MS = 35_000;
 /** A server that starts again is back about then. */
 const AGAIN_MS = 1_500;
 
+/** How long a request that acts is sent again, with the same key, until the server knows what came of it. */
+const PERSISTENCE_MS = 60_000;
+
 type Query = Record<string, string | number | boolean | undefined | null>;
 
 export interface Page<T> {
@@ -52,24 +55,46 @@ async function send(method: string, url: string, body: unknown, signal?: AbortSi
   if (body !== undefined) headers["content-type"] = "application/json";
   // The request is sent again after a broken connection, and must not act twice.
   if (method === "POST") headers["idempotency-key"] = crypto.randomUUID();
-  const limit = AbortSignal.timeout(PATIENCE_MS);
-  const request: RequestInit = { method, headers, credentials: "same-origin", signal: signal ? AbortSignal.any([signal, limit]) : limit };
+  const request: RequestInit = { method, headers, credentials: "same-origin" };
   if (body !== undefined) request.body = JSON.stringify(body);
-  const response = await attempt(url, request, method === "POST" ? 1 : 0, signal);
+  const response = await (method === "POST" ? persist(url, request, signal) : attempt(url, request, signal));
   if (response.ok) return response;
   if (response.status === 401) loggedOut.value = true;
   throw await refusal(response);
 }
 
-async function attempt(url: string, request: RequestInit, again: number, signal?: AbortSignal): Promise<Response> {
+async function attempt(url: string, request: RequestInit, signal?: AbortSignal): Promise<Response> {
+  const limit = AbortSignal.timeout(PATIENCE_MS);
   try {
-    return await fetch(url, request);
+    return await fetch(url, { ...request, signal: signal ? AbortSignal.any([signal, limit]) : limit });
   } catch (error) {
     if (signal?.aborted) throw error;
-    if (again === 0) throw new Problem(0, "unreachable", String(error));
-    await new Promise((done) => setTimeout(done, AGAIN_MS));
-    return attempt(url, request, again - 1, signal);
+    throw new Problem(0, "unreachable", String(error));
   }
+}
+
+/** Sends a request that acts until its outcome is known: a second wish of a person would be a second act. */
+async function persist(url: string, request: RequestInit, signal?: AbortSignal): Promise<Response> {
+  const until = Date.now() + PERSISTENCE_MS;
+  for (let broken = false; ; ) {
+    let wait = AGAIN_MS;
+    try {
+      const response = await attempt(url, request, signal);
+      if (Date.now() > until || !(await isUnderWay(response))) return response;
+      wait = Math.min(5, Number(response.headers.get("retry-after")) || 1) * 1_000;
+    } catch (error) {
+      if (broken || !(error instanceof Problem)) throw error;
+      broken = true;
+    }
+    await new Promise((done) => setTimeout(done, wait));
+  }
+}
+
+/** Whether the server is still at it: it says so, or did not get ready in time. */
+async function isUnderWay(response: Response): Promise<boolean> {
+  if (response.status !== 409 && response.status !== 503) return false;
+  const { slug } = await refusal(response.clone());
+  return slug === "under-way" || slug === "timeout";
 }
 
 async function refusal(response: Response): Promise<Problem> {

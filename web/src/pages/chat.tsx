@@ -96,6 +96,8 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   const told = (one: Sent) => turns.some((turn) => turn.task.task_id === one.task && (!one.steered || turn.items.some((item) => item.text.includes(one.text))));
   const untold = sent.filter((one) => !told(one));
   const running = (current && !ENDED.has(current.status)) || untold.some((one) => !one.steered);
+  // For good: its turn may be deleted later.
+  useEffect(() => void (untold.length < sent.length && setSent(untold)));
   useEffect(() => connection.subscribe({ id: `text/${id}`, scope: "session", session_id: id, text: true }), [id]);
   useTitle(detail.data ? detail.data.title : t("chat.title"));
   const more = async () => {
@@ -116,7 +118,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
         {turns.map((turn) => <TurnView key={turn.task.task_id} turn={turn} />)}
         {untold.map((one) => <div class="mine" key={one.task + one.text}>{clean(one.text)}</div>)}
         {detail.data && detail.data.grants.length > 0 && <Grants session={id} grants={detail.data.grants} onGone={detail.reload} />}
-        <Requests session={id} roots={turns.map((turn) => turn.task.task_id)} />
+        <Requests roots={turns.map((turn) => turn.task.task_id)} />
       </Scroller>
       <Compose id={id} running={running ? (current?.task_id ?? null) : null} first={turns.length === 0} onSent={(one) => (setSent([...untold, one]), detail.reload())} />
     </section>
@@ -232,8 +234,9 @@ function Grants({ session, grants, onGone }: { session: string; grants: SessionD
   );
 }
 
-function Requests({ session, roots }: { session: string; roots: string[] }) {
-  const open = [...world.requests.value.values()].filter((request) => request.session_id === session || roots.includes(request.root_id));
+/** What its turns ask. Not by the name of the session: another tenant may have one of the same name. */
+function Requests({ roots }: { roots: string[] }) {
+  const open = [...world.requests.value.values()].filter((request) => roots.includes(request.root_id));
   return <>{open.map((request) => <RequestCard key={request.id} request={request} linked />)}</>;
 }
 

@@ -32,8 +32,7 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
     return end;
   }, [id]);
   useEffect(() => {
-    // A list that shows summaries must not get the whole text, so only the state goes there.
-    if (whole && !world.tasks.get(whole.task_id)) world.tasks.put([whole]);
+    if (whole && !world.tasks.get(whole.task_id)) world.tasks.put([recordOf(whole)]);
     // The beginning of an id is enough to come here; events name the whole.
     if (whole && whole.task_id !== id) go({ page: "task", id: whole.task_id, tab }, true);
   }, [whole]);
@@ -43,6 +42,12 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
   // The record that came last tells the state; long texts are in the detail only.
   const task: TaskDetail = known && known.seq >= whole.seq ? { ...whole, ...known, message: whole.message, result: known.status === whole.status ? whole.result : known.result, budget: known.budget ?? whole.budget } : whole;
   return <View task={task} tab={tab} reload={detail.reload} />;
+}
+
+/** What a list knows of a task. The rest is only as new as the answer that it came with. */
+function recordOf(detail: TaskDetail): Task {
+  const { workspace, mode, sandbox, network, isolation, branch, changes, changes_fate, policy_hash, thinking, tools, skills, timeout_seconds, deadline, continues, delivery_error, crashes, todos, children, requests, ...record } = detail;
+  return record;
 }
 
 function Back() {

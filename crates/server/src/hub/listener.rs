@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering;
 use sortie_core::RunId;
 use sortie_protocol::{Control, Resume, Scope, Subscribe};
 use sortie_runtime::RuntimeError;
+use tokio::sync::broadcast::error::TryRecvError;
 use tokio::sync::{broadcast, watch};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::frame::json;
 use super::ring::After;
 use super::snapshot::Key;
-use super::{Frame, Wanted};
+use super::{Frame, Piece, Wanted};
 use crate::access;
 use crate::app::App;
 use crate::guard::Caller;
@@ -31,7 +32,11 @@ pub(crate) struct Listener {
     caller: Caller,
     /// Says that there is another event.
     news: watch::Receiver<()>,
-    texts: Option<broadcast::Receiver<Arc<Frame>>>,
+    texts: Option<broadcast::Receiver<Piece>>,
+    /// The next piece of text, until the events before it were taken.
+    piece: Option<Piece>,
+    /// Pieces from before this event are old: a snapshot has come since.
+    pieces_from: u64,
     /// The number up to which events were taken.
     position: u64,
     wishes: Vec<Subscription>,
@@ -127,6 +132,8 @@ impl Listener {
             caller,
             news,
             texts: None,
+            piece: None,
+            pieces_from: 0,
             position: app.hub.seq(),
             wishes: Vec::new(),
             queue: VecDeque::new(),
@@ -214,6 +221,7 @@ impl Listener {
             self.app.hub.0.text_wanted.notify_one();
         } else if !wants_text {
             self.texts = None;
+            self.piece = None;
         }
     }
 
@@ -235,15 +243,24 @@ impl Listener {
                 self.snapshot(&id, missed).await?;
                 continue;
             }
-            match self.take() {
-                Ok(Some(frame)) => return Ok(Out::Frame(frame)),
-                Ok(None) => {}
-                Err(Gone) => {
-                    self.fell_behind();
-                    continue;
-                }
+            let Ok(event) = self.look() else {
+                self.fell_behind();
+                continue;
+            };
+            // After the look at the events: what was said before one of them is there by then.
+            self.look_for_text();
+            let text_is_first = match (&event, &self.piece) {
+                (Some(event), Some(piece)) => piece.after < event.seq,
+                (None, Some(_)) => true,
+                (_, None) => false,
+            };
+            if text_is_first && let Some(piece) = self.piece.take() {
+                return Ok(Out::Frame(piece.frame));
             }
-            // Only now text: however much there is of it, events do not wait behind it.
+            if let Some(event) = event {
+                self.position = event.seq;
+                return Ok(Out::Frame(event));
+            }
             let text = async {
                 match &mut self.texts {
                     Some(texts) => texts.recv().await,
@@ -251,35 +268,44 @@ impl Listener {
                 }
             };
             tokio::select! {
-                biased;
                 changed = self.news.changed() => {
                     // The hub lives as long as the app, which this client holds.
                     changed.ok();
                 }
-                text = text => {
+                piece = text => {
                     // A piece that was missed is in the record later.
-                    if let Ok(frame) = text && self.wants_text(&frame) {
-                        return Ok(Out::Frame(frame));
-                    }
+                    self.piece = piece.ok().filter(|piece| self.wants_text(piece));
                 }
             }
         }
     }
 
-    /// The next event that this client wants, if it has happened already.
-    fn take(&mut self) -> Result<Option<Arc<Frame>>, Gone> {
+    /// The next event that this client wants, if it has happened already. It stays where it is until
+    /// the position is moved to it.
+    fn look(&mut self) -> Result<Option<Arc<Frame>>, Gone> {
         let hub = self.app.hub.clone();
         let ring = hub.ring();
         loop {
             match ring.after(self.position) {
-                After::Frame(frame) => {
-                    self.position = frame.seq;
-                    if self.wants(frame) {
-                        return Ok(Some(Arc::clone(frame)));
-                    }
-                }
+                After::Frame(frame) if self.wants(frame) => return Ok(Some(Arc::clone(frame))),
+                After::Frame(frame) => self.position = frame.seq,
                 After::Nothing => return Ok(None),
                 After::Gone => return Err(Gone),
+            }
+        }
+    }
+
+    /// The next piece of text that this client wants, if it was said already. Old ones make room for
+    /// new ones, so events wait behind a bounded number of them, all older than they are.
+    fn look_for_text(&mut self) {
+        while self.piece.is_none()
+            && let Some(texts) = &mut self.texts
+        {
+            match texts.try_recv() {
+                Ok(piece) if self.wants_text(&piece) => self.piece = Some(piece),
+                // One that was missed is in the record later.
+                Ok(_) | Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
     }
@@ -291,6 +317,8 @@ impl Listener {
         let missed = self.position.saturating_sub(before);
         self.app.metrics.missed.fetch_add(missed, Ordering::Relaxed);
         self.catching_up = None;
+        self.piece = None;
+        self.pieces_from = self.position;
         self.behind = self
             .wishes
             .iter()
@@ -399,12 +427,11 @@ impl Listener {
                 .any(|wish| wish.from < frame.seq && frame.is_about(&wish.wanted))
     }
 
-    fn wants_text(&self, frame: &Frame) -> bool {
-        frame.is_for(&self.caller)
-            && self
-                .wishes
-                .iter()
-                .any(|wish| wish.text && frame.is_about(&wish.wanted))
+    fn wants_text(&self, piece: &Piece) -> bool {
+        let mut wishes = self.wishes.iter().filter(|wish| wish.text);
+        piece.after >= self.pieces_from
+            && piece.frame.is_for(&self.caller)
+            && wishes.any(|wish| piece.frame.is_about(&wish.wanted))
     }
 
     /// Whether something is about this run.

@@ -8,11 +8,11 @@ use sortie_core::{ListFilter, Notification, NotificationKind, RunId, RunRecord};
 use sortie_protocol::Task;
 use sortie_runtime::Runtime;
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
-use super::Hub;
 use super::frame::{Frame, Place};
+use super::{Hub, TEXTS_KEPT};
 
 /// Changed records are read this long after the first of them changed: news may be a little ahead of
 /// the store, and many changes of one record become one.
@@ -67,7 +67,10 @@ impl Loop {
     pub(super) async fn run(mut self) {
         loop {
             match self.news().await {
-                News::Notification(Ok(notification)) => self.hear(&notification),
+                News::Notification(Ok(notification)) => {
+                    self.say_what_came_before().await;
+                    self.hear(&notification);
+                }
                 News::Notification(Err(RecvError::Lagged(missed))) => self.missed(missed),
                 News::Notification(Err(RecvError::Closed)) => return,
                 News::Delta(Ok((run, text))) => self.say(run, &text).await,
@@ -203,6 +206,18 @@ impl Loop {
         }
     }
 
+    /// What a run has said before it goes on, or ends, is told before that is.
+    async fn say_what_came_before(&mut self) {
+        for _ in 0..TEXTS_KEPT {
+            match self.deltas.as_mut().map(broadcast::Receiver::try_recv) {
+                Some(Ok((run, text))) => self.say(run, &text).await,
+                // Pieces that are missing are in the record later.
+                Some(Err(TryRecvError::Lagged(_))) => {}
+                Some(Err(TryRecvError::Empty | TryRecvError::Closed)) | None => return,
+            }
+        }
+    }
+
     async fn say(&mut self, run: RunId, text: &str) {
         if self.hub.0.texts.receiver_count() == 0 {
             self.deltas = None;
@@ -211,12 +226,7 @@ impl Loop {
         let Some(place) = self.place(run).await else {
             return;
         };
-        // An error means that nobody listens any more.
-        self.hub
-            .0
-            .texts
-            .send(Arc::new(Frame::text(run, place, text)))
-            .ok();
+        self.hub.say(Frame::text(run, place, text));
     }
 
     async fn place(&mut self, run: RunId) -> Option<Place> {

@@ -44,12 +44,20 @@ struct Shared {
     ring: Mutex<Ring>,
     /// Says that there is another event.
     news: watch::Sender<()>,
-    texts: broadcast::Sender<Arc<Frame>>,
+    texts: broadcast::Sender<Piece>,
     /// Somebody wants text, and the runtime need not have been asked for any yet.
     text_wanted: Notify,
     /// Somebody listens who may be owed records.
     somebody_came: Notify,
     snapshots: Snapshots,
+}
+
+/// A piece of what a model says, and where it belongs among the events.
+#[derive(Clone, Debug)]
+struct Piece {
+    /// It was said after this event, and before the next one.
+    after: u64,
+    frame: Arc<Frame>,
 }
 
 impl Hub {
@@ -101,6 +109,16 @@ impl Hub {
         ring.push(Arc::new(frame));
         drop(ring);
         self.0.news.send_replace(());
+    }
+
+    /// Tells a piece of text. Nobody may be there who wants it.
+    fn say(&self, frame: Frame) {
+        let piece = Piece {
+            after: self.seq(),
+            frame: Arc::new(frame),
+        };
+        // An error means that nobody listens any more.
+        self.0.texts.send(piece).ok();
     }
 
     /// Breaks the row of numbers: what is kept is forgotten, and everybody takes a snapshot.

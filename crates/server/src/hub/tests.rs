@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::frame::Place;
 use super::ring::After;
-use super::{Frame, Listener, Out, Wanted, Wish};
+use super::{Frame, Listener, Out, TEXTS_KEPT, Wanted, Wish};
 use crate::app::App;
 use crate::config::{ServerConfig, ServerLimits};
 use crate::guard::Caller;
@@ -136,12 +136,7 @@ impl World {
 
     /// A model says something.
     fn says(&self, text: &str) {
-        self.app()
-            .hub
-            .0
-            .texts
-            .send(Arc::new(self.frame(text)))
-            .unwrap();
+        self.app().hub.say(self.frame(text));
     }
 
     /// The bytes of all events that are still held by somebody.
@@ -156,19 +151,38 @@ async fn next(listener: &mut Listener) -> Out {
 }
 
 #[tokio::test]
-async fn events_do_not_wait_behind_text() {
+async fn text_is_told_where_it_was_said() {
     let mut world = World::begin().await;
     let mut listener = world.listener(0, true);
-    for _ in 0..8 {
+    world.says("a word");
+    world.says("another");
+    world.happens(1);
+    world.says("of the next answer");
+    world.happens(1);
+    let mut names = Vec::new();
+    for _ in 0..6 {
+        names.push(next(&mut listener).await.name());
+    }
+    assert_eq!(names, ["control", "text", "text", "event", "text", "event"]);
+}
+
+#[tokio::test]
+async fn events_do_not_wait_behind_all_the_text_there_was() {
+    let mut world = World::begin().await;
+    let mut listener = world.listener(0, true);
+    for _ in 0..3 * TEXTS_KEPT {
         world.says("a word");
     }
     world.happens(1);
-    world.happens(1);
-    let mut names = Vec::new();
-    for _ in 0..4 {
-        names.push(next(&mut listener).await.name());
+    assert_eq!(next(&mut listener).await.name(), "control");
+    let mut texts = 0;
+    while next(&mut listener).await.name() == "text" {
+        texts += 1;
+        // It says more than this client takes.
+        world.says("more");
+        world.says("and more");
     }
-    assert_eq!(names, ["control", "event", "event", "text"]);
+    assert!(texts <= TEXTS_KEPT, "{texts}");
 }
 
 #[tokio::test]

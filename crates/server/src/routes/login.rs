@@ -62,12 +62,13 @@ async fn follow(
     by_code(app, address, headers, code).await
 }
 
-/// Whether a page of somebody else sent the browser here. One that was typed, or opened by another
-/// program, comes from nowhere.
+/// Whether a page of somebody else may have sent the browser here. An address that was typed, or
+/// opened by another program, comes from nowhere, and browsers say so; to addresses that they do not
+/// trust, which is all without TLS on other machines, they say nothing.
 fn comes_from_elsewhere(headers: &HeaderMap) -> bool {
     headers
         .get(HeaderName::from_static("sec-fetch-site"))
-        .is_some_and(|site| site != "none" && site != "same-origin")
+        .is_none_or(|site| site != "none" && site != "same-origin")
 }
 
 /// Whether the browser is in already, by another key than that of the link.

@@ -16,7 +16,7 @@ mod requests;
 mod sessions;
 pub(crate) mod sse;
 mod task;
-mod tasks;
+pub(crate) mod tasks;
 mod usage;
 mod views;
 mod ws;

@@ -126,6 +126,32 @@ async fn what_was_half_done_when_the_process_died_is_finished_or_told() {
 }
 
 #[tokio::test]
+async fn what_was_made_before_the_process_died_is_the_answer_whatever_changed_since() {
+    let world = World::begin(SAYS_DONE).await;
+    let id = world.task(&json!({"message": "x"})).await;
+    world.until_status(&id, "completed").await;
+    let path = format!("/api/tasks/{id}/retry");
+    let run = half_done(&world, &path, "k", "{}").await;
+    let runtime = world.stage.runtime();
+    let again = runtime.retry_as(id.parse().unwrap(), run).await.unwrap();
+    assert_eq!(again, run);
+    world.until_status(&run.to_string(), "completed").await;
+    world
+        .json(world.request(
+            Method::DELETE,
+            &format!("/api/tasks/{id}"),
+            &world.tokens.admin,
+        ))
+        .await;
+    for _ in 0..2 {
+        let request = world.post(&path, &json!({})).header("Idempotency-Key", "k");
+        let (status, made) = answer(request).await;
+        assert_eq!((status.as_u16(), &made["task_id"]), (201, &json!(run)));
+    }
+    assert_eq!(total(&world).await, 1);
+}
+
+#[tokio::test]
 async fn a_client_that_leaves_does_not_stop_what_it_began() {
     const CLIENTS: usize = 40;
     let world = World::begin(SAYS_DONE).await;

@@ -60,8 +60,8 @@ async fn no_secret_is_in_any_log() {
     let link = world.json(world.post("/api/login-links", &json!({}))).await;
     let url = link["url"].as_str().unwrap();
     let code = url.split("code=").nth(1).unwrap().to_owned();
-    assert_eq!(world.http.get(url).send().await.unwrap().status(), 303);
-    assert_eq!(world.http.get(url).send().await.unwrap().status(), 401);
+    assert_eq!(world.typed(url).send().await.unwrap().status(), 303);
+    assert_eq!(world.typed(url).send().await.unwrap().status(), 401);
     assert_eq!(
         answer(world.request(Method::GET, "/api/me", &token))
             .await

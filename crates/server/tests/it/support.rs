@@ -159,6 +159,11 @@ impl World {
         self.http.request(method, self.url(path)).bearer_auth(token)
     }
 
+    /// As a browser asks for an address that somebody typed.
+    pub(crate) fn typed(&self, url: &str) -> RequestBuilder {
+        self.http.get(url).header("Sec-Fetch-Site", "none")
+    }
+
     pub(crate) fn get(&self, path: &str) -> RequestBuilder {
         self.request(Method::GET, path, &self.tokens.admin)
     }
