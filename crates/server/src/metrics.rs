@@ -22,7 +22,7 @@ const BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// One line for each route, method and class of status; there are only so many of them.
-    requests: Mutex<BTreeMap<Line, Times>>,
+    requests: Mutex<BTreeMap<RequestKind, Times>>,
     auth_failures: AtomicU64,
     pub(crate) websockets: AtomicU64,
     pub(crate) streams: AtomicU64,
@@ -31,7 +31,7 @@ pub(crate) struct Metrics {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
+struct RequestKind {
     route: String,
     method: &'static str,
     class: u16,
@@ -49,10 +49,10 @@ impl Metrics {
         self.auth_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn note(&self, line: Line, took: Duration) {
+    fn note(&self, kind: RequestKind, took: Duration) {
         let seconds = took.as_secs_f64();
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
-        let times = requests.entry(line).or_default();
+        let times = requests.entry(kind).or_default();
         for (count, end) in times.buckets.iter_mut().zip(BUCKETS) {
             *count += u64::from(seconds <= end);
         }
@@ -89,7 +89,7 @@ pub(crate) async fn observe(
     );
     let class = status / 100;
     app.metrics.note(
-        Line {
+        RequestKind {
             route,
             method,
             class,
@@ -112,7 +112,7 @@ pub(crate) async fn text(app: &App, filter: ListFilter) -> Result<String, Runtim
     let is_all = filter.tenant.is_none();
     let stats = app.runtime.stats(filter.clone()).await?;
     let used = app.runtime.used(filter).await?;
-    let mut page = Page::default();
+    let mut page = Exposition::default();
     tasks(&mut page, &stats);
     page.head("sortie_tokens", "counter", "Tokens of all tasks.");
     let input = used.input_tokens.unwrap_or_default();
@@ -133,7 +133,7 @@ pub(crate) async fn text(app: &App, filter: ListFilter) -> Result<String, Runtim
     Ok(page.text)
 }
 
-fn tasks(page: &mut Page, stats: &Stats) {
+fn tasks(page: &mut Exposition, stats: &Stats) {
     page.head("sortie_tasks", "gauge", "Tasks by status.");
     for (status, count) in [
         ("pending", stats.pending),
@@ -147,7 +147,7 @@ fn tasks(page: &mut Page, stats: &Stats) {
     }
 }
 
-fn lanes(page: &mut Page, lanes: &[LaneState]) {
+fn lanes(page: &mut Exposition, lanes: &[LaneState]) {
     for (name, help, value) in [
         (
             "sortie_lane_limit",
@@ -168,7 +168,7 @@ fn lanes(page: &mut Page, lanes: &[LaneState]) {
     }
 }
 
-fn server(page: &mut Page, app: &App) {
+fn server(page: &mut Exposition, app: &App) {
     let metrics = &app.metrics;
     let read = |count: &AtomicU64| count.load(Ordering::Relaxed) as f64;
     page.single(
@@ -206,7 +206,7 @@ fn server(page: &mut Page, app: &App) {
     requests(page, metrics);
 }
 
-fn requests(page: &mut Page, metrics: &Metrics) {
+fn requests(page: &mut Exposition, metrics: &Metrics) {
     let lines = metrics
         .requests
         .lock()
@@ -240,7 +240,7 @@ fn requests(page: &mut Page, metrics: &Metrics) {
 }
 
 /// Memory and processor time of this process, where the system tells.
-fn process(page: &mut Page) {
+fn process(page: &mut Exposition) {
     if let Some(bytes) = resident_bytes() {
         page.single(
             "process_resident_memory_bytes",
@@ -266,11 +266,11 @@ fn resident_bytes() -> Option<u64> {
 }
 
 #[derive(Debug, Default)]
-struct Page {
+struct Exposition {
     text: String,
 }
 
-impl Page {
+impl Exposition {
     fn head(&mut self, name: &str, kind: &str, help: &str) {
         // Writing to a String cannot fail.
         write!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}\n").ok();
