@@ -97,6 +97,7 @@ pub(crate) fn plan(lang: Lang, history: &[SharedMessage]) -> Option<Compaction> 
             parts,
             chars_before: before as u64,
             chars_after: before.saturating_sub(saved) as u64,
+            messages: Some(history.len()),
         },
         blobs,
     })
@@ -104,22 +105,44 @@ pub(crate) fn plan(lang: Lang, history: &[SharedMessage]) -> Option<Compaction> 
 
 /// Puts the summaries in their places.
 ///
-/// A part is found by what it was, and its place in the history only says which of several equal ones
-/// it was: the beginning of a conversation may have been removed since, and then everything behind
-/// it stands further to the front. What is no longer there needs no summary.
-pub(crate) fn apply(history: &mut [SharedMessage], parts: &[CompactedPart]) {
+/// The beginning of a conversation may have been removed since, and then everything behind it stands
+/// further to the front, as far from the end as before. `messages` is how many there were. What is
+/// no longer there needs no summary.
+pub(crate) fn apply(
+    history: &mut [SharedMessage],
+    parts: &[CompactedPart],
+    messages: Option<usize>,
+) {
     let mut places = places(history);
     for part in parts {
-        let equal = |place: &Place| place.full == part.full;
-        let found = places
-            .iter()
-            .position(|place| place.is_of(part) && equal(place))
-            .or_else(|| places.iter().position(equal));
+        let found = match messages {
+            Some(messages) => {
+                let message = (history.len() + part.message).checked_sub(messages);
+                places.iter().position(|place| {
+                    Some(place.message) == message
+                        && place.result == part.result
+                        && place.full == part.full
+                })
+            }
+            None => by_content(&places, part),
+        };
         if let Some(found) = found {
             let place = places.remove(found);
             shorten(history, &place, part);
         }
     }
+}
+
+/// Where a part is that an earlier version made short, as far as its words tell: its place only says
+/// which of several equal ones it was.
+fn by_content(places: &[Place], part: &CompactedPart) -> Option<usize> {
+    let equal = |place: &Place| place.full == part.full;
+    places
+        .iter()
+        .position(|place| {
+            (place.message, place.result) == (part.message, part.result) && equal(place)
+        })
+        .or_else(|| places.iter().position(equal))
 }
 
 /// A place in a history that can hold a summary.
@@ -128,12 +151,6 @@ struct Place {
     result: Option<usize>,
     /// The name of the whole text.
     full: BlobId,
-}
-
-impl Place {
-    fn is_of(&self, part: &CompactedPart) -> bool {
-        (self.message, self.result) == (part.message, part.result)
-    }
 }
 
 fn places(history: &[SharedMessage]) -> Vec<Place> {

@@ -162,8 +162,9 @@ impl<'a> Replay<'a> {
             ) => Ok(entry.event.clone()),
             // Several calls of one answer are asked about at once, though each waits for the first.
             (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => Ok(entry.event.clone()),
-            (Event::InboxTaken { items }, _) => Ok(Event::InboxTaken {
+            (Event::InboxTaken { items, unread }, _) => Ok(Event::InboxTaken {
                 items: items.iter().map(|item| heard(item, ended)).collect(),
+                unread: *unread,
             }),
             (
                 Event::Answered {
@@ -253,13 +254,27 @@ impl<'a> Replay<'a> {
             } => return Ok(entry.event.clone()),
             Outcome::Completed { .. } | Outcome::Failed { .. } | Outcome::Timeout { .. } => None,
         };
+        // The store ends a run that nobody holds, under a claim of its own, and does not know what the
+        // machine would have concluded.
+        if entry.epoch != self.state.epoch() {
+            let stopped = self.state.stopped(entry.at, cancel);
+            return stopped
+                .map(|outcome| Event::Finished { outcome })
+                .ok_or_else(|| differs(entry, "nobody stopped it"));
+        }
         match self.state.next_step(entry.at, cancel) {
             Step::Finish(outcome) => Ok(Event::Finished { outcome }),
             step @ (Step::CallModel(_)
             | Step::Compact(_)
             | Step::CallTools(_)
             | Step::Wait(_)
-            | Step::Done) => Err(differs(entry, name(&step))),
+            | Step::Done) => match (recorded, self.state.result()) {
+                // Somebody stopped a run that had gone on, and nothing but its result tells of it.
+                (Outcome::Completed { .. }, Some(result)) => Ok(Event::Finished {
+                    outcome: result.clone(),
+                }),
+                _ => Err(differs(entry, name(&step))),
+            },
         }
     }
 }

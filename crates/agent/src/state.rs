@@ -1,15 +1,15 @@
 //! The fold: what a journal says about its run.
 
+mod inbox;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sortie_core::{
-    Announcement, Arguments, Balance, Block, BudgetKind, CallId, Changes, ChildRef, ChildWait,
-    CompactedPart, Epoch, Event, Fault, InboxItem, JournalEntry, Message, Outcome, Reason, Request,
-    ResultStatus, RunId, RunSpec, Seq, SharedMessage, StopReason, Timestamp, Todo, TodoStatus,
-    ToolCall, ToolResult, Usage, Worktree,
+    Arguments, Balance, Block, BudgetKind, CallId, Changes, ChildRef, ChildWait, CompactedPart,
+    Epoch, Event, Fault, JournalEntry, Message, Outcome, Reason, Request, RunId, RunSpec, Seq,
+    SharedMessage, StopReason, Timestamp, Todo, TodoStatus, ToolCall, ToolResult, Usage, Worktree,
 };
 use sortie_text::{Arg, text};
 
@@ -54,6 +54,8 @@ pub struct RunState {
     nudges: Nudges,
     /// How often it went on after its last word, because somebody had said something meanwhile.
     went_on: u32,
+    /// The result that it had when it went on, until there is another.
+    result: Option<Outcome>,
     last_text: Option<String>,
     /// What the provider has counted of the history, and the model that did.
     counted: Option<(String, Counted)>,
@@ -205,6 +207,7 @@ impl RunState {
             asking: Asking::default(),
             nudges: Nudges::default(),
             went_on: 0,
+            result: None,
             last_text: None,
             counted: None,
             warned: BTreeSet::new(),
@@ -236,7 +239,14 @@ impl RunState {
             // Whoever rests is not executed: what it knows stays as it is.
             Event::Paused | Event::Resumed => {}
             Event::Claimed { epoch, .. } => self.claimed(*epoch, entry.at),
-            Event::InboxTaken { items } => self.inbox_taken(items),
+            Event::InboxTaken {
+                items,
+                unread: false,
+            } => self.inbox_taken(items),
+            Event::InboxTaken {
+                items,
+                unread: true,
+            } => self.left_unread(items),
             Event::Answered {
                 blocks,
                 stop,
@@ -263,7 +273,9 @@ impl RunState {
                 });
             }
             Event::ModelFailed { fault, message, .. } => self.model_failed(*fault, message),
-            Event::Compacted { parts, .. } => self.compacted(parts),
+            Event::Compacted {
+                parts, messages, ..
+            } => self.compacted(parts, *messages),
             Event::Intended {
                 call, fingerprint, ..
             } => {
@@ -416,7 +428,10 @@ impl RunState {
             Some(schema) => schema::fit(schema, &words),
         };
         match fitting {
-            Ok(text) => self.phase = Phase::Concluding(Outcome::Completed { text }),
+            Ok(text) => {
+                self.result = None;
+                self.phase = Phase::Concluding(Outcome::Completed { text });
+            }
             Err(problem) => {
                 self.nudges.misfits += 1;
                 if self.nudges.misfits < MAX_MISFITS {
@@ -456,12 +471,12 @@ impl RunState {
         }
     }
 
-    fn compacted(&mut self, parts: &[CompactedPart]) {
-        compact::apply(&mut self.history, parts);
+    fn compacted(&mut self, parts: &[CompactedPart], messages: Option<usize>) {
+        compact::apply(&mut self.history, parts, messages);
         self.counted = None;
         // It could be made shorter, whatever the failure before looked like: what was shortened may
         // be in a past that was removed since.
-        self.phase = Phase::Thinking;
+        self.think_again();
         self.asking.shortened();
         let mut notice = text(
             self.spec.lang,
@@ -517,97 +532,6 @@ impl RunState {
         Ok(())
     }
 
-    fn inbox_taken(&mut self, items: &[InboxItem]) {
-        for item in items {
-            match item {
-                InboxItem::Announcement(announcement) => {
-                    self.children.remove(&announcement.child);
-                    if self.announced.insert(announcement.child) && !self.answer_blocking_call(item)
-                    {
-                        self.announce(announcement);
-                    }
-                }
-                InboxItem::Steer { from, text: words } => {
-                    let notice = render::steer_notice(self.spec.lang, *from, words);
-                    self.push_notice(notice);
-                    self.go_on();
-                }
-                InboxItem::Reply {
-                    request,
-                    call,
-                    reply,
-                } => {
-                    if let Phase::Acting(batch) = &mut self.phase {
-                        batch.replied(call, request, reply);
-                    }
-                }
-                InboxItem::Question {
-                    request,
-                    child,
-                    label,
-                    question,
-                } => {
-                    let asker = render::Asker {
-                        child: *child,
-                        label,
-                    };
-                    let notice = render::question_notice(self.spec.lang, asker, request, question);
-                    self.push_notice(notice);
-                    self.go_on();
-                }
-            }
-        }
-        self.answer_waits_that_are_over();
-    }
-
-    fn answer_blocking_call(&mut self, item: &InboxItem) -> bool {
-        let Some((call, announcement)) = render::answered_call(item) else {
-            return false;
-        };
-        let lang = self.spec.lang;
-        let Phase::Acting(batch) = &mut self.phase else {
-            return false;
-        };
-        let Some(open) = batch.get_mut(call) else {
-            return false;
-        };
-        if let CallStatus::Answered(_) = open.status {
-            return false;
-        }
-        open.status = CallStatus::Answered(render::blocking_result(
-            lang,
-            call.clone(),
-            open.call.provider_id.clone(),
-            announcement,
-        ));
-        self.tool_calls += 1;
-        self.close_batch_if_answered();
-        true
-    }
-
-    fn announce(&mut self, announcement: &Announcement) {
-        let pending: Vec<&ChildRef> = self.children.values().collect();
-        let notice = render::announcement_notice(self.spec.lang, announcement, &pending);
-        self.push_notice(notice);
-    }
-
-    fn answer_waits_that_are_over(&mut self) {
-        let done = text(self.spec.lang, "manage-wait-done", &[]);
-        let Phase::Acting(batch) = &mut self.phase else {
-            return;
-        };
-        let children = &self.children;
-        let over = batch.waits_that_are_over(|child| children.contains_key(child));
-        for call in &over {
-            if let Some(open) = batch.get_mut(&call.id) {
-                open.status =
-                    CallStatus::Answered(ToolResult::not_run(call, ResultStatus::Ok, done.clone()));
-                self.tool_calls += 1;
-            }
-        }
-        self.close_batch_if_answered();
-    }
-
     fn close_batch_if_answered(&mut self) {
         let Phase::Acting(batch) = &self.phase else {
             return;
@@ -661,31 +585,6 @@ impl RunState {
         }
     }
 
-    fn push_notice(&mut self, notice: String) {
-        match self.phase {
-            Phase::Acting(_) => self.held_notices.push(notice),
-            Phase::Thinking | Phase::Concluding(_) | Phase::Ended(_) => {
-                self.push(Message::Notice { text: notice });
-            }
-            Phase::Resting => {
-                self.push(Message::Notice { text: notice });
-                self.phase = Phase::Thinking;
-            }
-        }
-    }
-
-    /// Whoever has said its last word while somebody spoke to it answers that too. A worktree that
-    /// was collected cannot be worked in any more.
-    fn go_on(&mut self) {
-        if let Phase::Concluding(Outcome::Completed { .. }) = self.phase
-            && self.collected.is_none()
-            && self.went_on < self.spec.limits.max_iterations
-        {
-            self.went_on += 1;
-            self.phase = Phase::Thinking;
-        }
-    }
-
     fn notice(&mut self, key: &str, args: &[(&str, Arg)]) {
         let words = text(self.spec.lang, key, args);
         self.push(Message::Notice { text: words });
@@ -695,12 +594,14 @@ impl RunState {
         self.history.push(Arc::new(message));
     }
 
+    /// A result that exists is not thrown away because of what happened after it.
     fn conclude_failed(&mut self, reason: Reason, key: &str, args: &[(&str, Arg)]) {
-        self.phase = Phase::Concluding(Outcome::Failed {
+        let outcome = self.result.take().unwrap_or_else(|| Outcome::Failed {
             reason,
             message: text(self.spec.lang, key, args),
             partial: self.last_text.clone(),
         });
+        self.phase = Phase::Concluding(outcome);
     }
 
     fn raise_progress(&mut self) {

@@ -45,22 +45,16 @@ pub struct ModelCall {
 impl RunState {
     /// Decides what comes next, given the time and whether somebody wants the run stopped.
     ///
-    /// A conclusion already in the journal beats a cancel and a deadline: a result that exists is
-    /// not thrown away.
+    /// A conclusion already in the journal beats a cancel and a deadline, also if the run went on
+    /// after it: a result that exists is not thrown away.
     pub fn next_step(&self, now: Timestamp, cancel: Option<&Cancellation>) -> Step {
         match self.phase() {
             Phase::Ended(_) => return Step::Done,
             Phase::Concluding(outcome) => return Step::Finish(outcome.clone()),
             Phase::Thinking | Phase::Acting(_) | Phase::Resting => {}
         }
-        if let Some(cancellation) = cancel {
-            return Step::Finish(Outcome::Cancelled {
-                cancellation: cancellation.clone(),
-                partial: self.last_text(),
-            });
-        }
-        if let Some(outcome) = self.overdue(now) {
-            return Step::Finish(outcome);
+        if let Some(outcome) = self.stopped(now, cancel) {
+            return Step::Finish(self.result().cloned().unwrap_or(outcome));
         }
         match self.phase() {
             Phase::Thinking => self.think(),
@@ -86,13 +80,22 @@ impl RunState {
         }
     }
 
+    /// How the run ends if it is stopped now, where it has to be.
+    pub(crate) fn stopped(&self, now: Timestamp, cancel: Option<&Cancellation>) -> Option<Outcome> {
+        let cancelled = cancel.map(|cancellation| Outcome::Cancelled {
+            cancellation: cancellation.clone(),
+            partial: self.partial(),
+        });
+        cancelled.or_else(|| self.overdue(now))
+    }
+
     fn overdue(&self, now: Timestamp) -> Option<Outcome> {
         let deadline = self.deadline()?;
         (deadline <= now).then(|| Outcome::Timeout {
             limit_ms: self
                 .started_at()
                 .map_or(0, |started| deadline.ms_since(started)),
-            partial: self.last_text(),
+            partial: self.partial(),
         })
     }
 

@@ -36,7 +36,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
         Event::Paused => vec![line("runtime", "paused".to_owned())],
         Event::Resumed => vec![line("runtime", "may go on".to_owned())],
         Event::Updated { .. } | Event::Claimed { .. } => Vec::new(),
-        Event::InboxTaken { items } => items
+        Event::InboxTaken { items, .. } => items
             .iter()
             .map(|item| match item {
                 InboxItem::Announcement(announcement) => line(
@@ -121,6 +121,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
             parts,
             chars_before,
             chars_after,
+            ..
         } => vec![line(
             "runtime",
             format!(

@@ -47,6 +47,9 @@ pub enum Event {
     InboxTaken {
         /// The messages, in order of arrival.
         items: Vec<InboxItem>,
+        /// Whether the run ended before it had read them: they only stay known.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unread: bool,
     },
     /// The model answered.
     Answered {
@@ -84,6 +87,10 @@ pub enum Event {
         chars_before: u64,
         /// Characters of the history after.
         chars_after: u64,
+        /// Messages of the history: the parts are counted from its beginning, which may have been
+        /// removed since. Journals of earlier versions do not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        messages: Option<usize>,
     },
     /// A call that must not be repeated blindly is about to run.
     Intended {

@@ -106,7 +106,7 @@ fn items_of(entry: &JournalEntry, delegated: &mut HashMap<CallId, String>) -> Ve
             "runtime",
             format!("resumed after a crash (claim {})", epoch.0),
         ),
-        Event::InboxTaken { items } => items.iter().map(|item| inbox(entry, item)).collect(),
+        Event::InboxTaken { items, .. } => items.iter().map(|item| inbox(entry, item)).collect(),
         Event::Answered { blocks, .. } => blocks
             .iter()
             .filter_map(|block| said(entry, block))
@@ -118,6 +118,7 @@ fn items_of(entry: &JournalEntry, delegated: &mut HashMap<CallId, String>) -> Ve
             parts,
             chars_before,
             chars_after,
+            ..
         } => one(
             "runtime",
             format!(

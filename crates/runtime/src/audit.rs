@@ -59,7 +59,7 @@ impl Auditor<'_> {
         before: &RunState,
         taken: &JournalEntry,
     ) -> Vec<AuditEntry> {
-        let Event::InboxTaken { items } = &taken.event else {
+        let Event::InboxTaken { items, .. } = &taken.event else {
             return Vec::new();
         };
         let reported = items.iter().filter_map(|item| match item {

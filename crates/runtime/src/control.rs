@@ -86,8 +86,8 @@ impl Runtime {
         admitted
     }
 
-    /// What a run may spend when it, or a branch of it, runs again in a tree of its own. One that drew
-    /// from an account of its tree gets what is left there, as a limit of its own.
+    /// What a run may spend when it, or a branch of it, runs again in a tree of its own: what it was
+    /// granted for itself, and of everything else what its tree has left, time included.
     pub(crate) async fn budget_alone(
         &self,
         run: RunId,
@@ -97,11 +97,20 @@ impl Runtime {
         if spec.parent.is_none() {
             return Ok(budget);
         }
-        if spec.account.is_some_and(|account| account != run) {
-            for balance in self.shared.store.balances(run).await? {
-                budget = budget.within(Budget::of(balance.kind, balance.left()));
-            }
+        let own_account = spec.account == Some(run);
+        for balance in self.shared.store.balances(run).await? {
+            let limit = if own_account && spec.limits.budget.limit(balance.kind).is_some() {
+                balance.limit
+            } else {
+                balance.left()
+            };
+            budget = budget.within(Budget::of(balance.kind, limit));
         }
+        let time_left = spec.not_after.map(|end| end.ms_since(self.now()));
+        budget = budget.within(Budget {
+            wall_ms: time_left,
+            ..Budget::default()
+        });
         Ok(budget.or(self.shared.planner.settings.child.budget))
     }
 

@@ -13,7 +13,8 @@ use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
     Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fault, Fence,
     Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
-    Park, Reason, RunSpec, StoreError, ToolCall, ToolSpec, TurnOptions, WaitingOn, is_too_deep,
+    Park, Reason, RunSpec, StoreError, ToolCall, ToolSpec, TurnOptions, Unread, WaitingOn,
+    is_too_deep,
 };
 use sortie_text::{first_chars, t};
 use tokio::sync::watch;
@@ -154,6 +155,10 @@ enum Went<T> {
 
 impl Executor {
     async fn run(mut self, mut inbox_hint: bool) -> Result<LetGo, PenError> {
+        if let Some(outcome) = self.begun_end() {
+            self.end(outcome, Unread::Kept).await?;
+            return Ok(LetGo::Ended);
+        }
         if let Some(refused) = self.settle_in().await? {
             self.finish(refused).await?;
             return Ok(LetGo::Ended);
@@ -178,7 +183,7 @@ impl Executor {
             self.take_inbox(inbox_hint || signals.inbox).await?;
             inbox_hint = false;
             let cancel = signals.cancel.or_else(|| self.pen.cancel().cloned());
-            if cancel.is_none() && self.is_to_rest() && !self.pen.state().is_concluding() {
+            if cancel.is_none() && self.is_to_rest() && self.pen.state().conclusion().is_none() {
                 return self.rest().await;
             }
             self.tell_waiting();

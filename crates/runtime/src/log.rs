@@ -70,7 +70,10 @@ pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
                     log.elapsed_ms = Some(*elapsed_ms);
                 }
             }
-            Event::InboxTaken { items } => {
+            Event::InboxTaken {
+                items,
+                unread: false,
+            } => {
                 for item in items {
                     if let InboxItem::Announcement(announcement) = item
                         && let Some(call) = &announcement.call
@@ -86,7 +89,8 @@ pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
                     }
                 }
             }
-            Event::Updated { .. }
+            Event::InboxTaken { unread: true, .. }
+            | Event::Updated { .. }
             | Event::Paused
             | Event::Resumed
             | Event::Claimed { .. }

@@ -119,7 +119,10 @@ impl<'a> Fold<'a> {
         let at = entry.at;
         match &entry.event {
             Event::Claimed { recovered, .. } => self.claimed(*recovered, at),
-            Event::InboxTaken { items } => self.inbox_taken(items, at),
+            Event::InboxTaken {
+                items,
+                unread: false,
+            } => self.inbox_taken(items, at),
             Event::Answered { .. } => self.answered(entry),
             Event::ModelFailed { model, fault, .. } => self.model_failed(entry, model, *fault),
             Event::Compacted { .. } => self.event(names::EVENT_COMPACTED, at, Vec::new()),
@@ -142,7 +145,9 @@ impl<'a> Fold<'a> {
                 self.close_all("cancelled", at);
                 self.ended = Some((outcome, at));
             }
-            Event::Admitted { .. }
+            // What nobody has read answers no call.
+            Event::InboxTaken { unread: true, .. }
+            | Event::Admitted { .. }
             | Event::Updated { .. }
             | Event::Isolated { .. }
             | Event::Collected { .. } => {}

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use sortie_core::{
-    BudgetKind, CallId, Changes, ChildRef, Message, Outcome, RunId, RunSpec, Seq, SharedMessage,
-    Summary, Timestamp, Todo, ToolCall, Usage, Worktree,
+    BudgetKind, CallId, Changes, ChildRef, Epoch, Message, Outcome, RunId, RunSpec, Seq,
+    SharedMessage, Summary, Timestamp, Todo, ToolCall, Usage, Worktree,
 };
 use sortie_text::text;
 
@@ -81,9 +81,28 @@ impl RunState {
         matches!(self.phase, Phase::Resting)
     }
 
-    /// Whether its end is decided and only has to be written.
-    pub const fn is_concluding(&self) -> bool {
-        matches!(self.phase, Phase::Concluding(_))
+    /// How it ends, if that is decided and only has to be written.
+    pub const fn conclusion(&self) -> Option<&Outcome> {
+        match &self.phase {
+            Phase::Concluding(outcome) => Some(outcome),
+            Phase::Thinking | Phase::Acting(_) | Phase::Resting | Phase::Ended(_) => None,
+        }
+    }
+
+    /// The result that it had when it went on, because somebody had said something meanwhile.
+    pub(crate) const fn result(&self) -> Option<&Outcome> {
+        self.result.as_ref()
+    }
+
+    /// What is left of it if it is stopped now: a result that it had, or its last words.
+    pub(crate) fn partial(&self) -> Option<String> {
+        let result = self.result.as_ref().and_then(Outcome::text);
+        result.map(str::to_owned).or_else(|| self.last_text())
+    }
+
+    /// The claim under which it is executed.
+    pub(crate) const fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     /// When it was first claimed.
@@ -167,7 +186,7 @@ impl RunState {
                 .model
                 .clone()
                 .unwrap_or_else(|| self.spec.model.clone()),
-            last_text: self.last_text.clone(),
+            last_text: self.partial(),
         }
     }
 

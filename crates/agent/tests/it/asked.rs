@@ -51,6 +51,7 @@ fn ask(player: &mut Player, call: &str, kind: RequestKind) -> RequestId {
 
 fn reply(player: &mut Player, call: &str, request: &RequestId, reply: Reply) {
     player.push(Event::InboxTaken {
+        unread: false,
         items: vec![InboxItem::Reply {
             request: request.clone(),
             call: CallId::from_stored(call),
@@ -121,6 +122,7 @@ fn a_childs_question_is_data_for_its_parent() {
     player.call(&[read("a")]);
     player.result("1-0", "A");
     player.push(Event::InboxTaken {
+        unread: false,
         items: vec![InboxItem::Question {
             request: RequestId::from_text("0123456789ab"),
             child: run_id(7),

@@ -295,6 +295,24 @@ fn a_journal_means_the_same_however_much_of_the_past_is_left() {
 }
 
 #[test]
+fn what_became_short_in_a_past_that_is_gone_is_not_looked_for_in_what_is_left() {
+    let long = "the same words ".repeat(400);
+    let mut first = Player::new(spec());
+    first.call(&[read("a")]).result("1-0", &long).say("one");
+    let mut second = Player::after(&first.state.clone().into_past(), spec());
+    second
+        .call(&[read("a")])
+        .result("1-0", &long)
+        .fail(Fault::ContextOverflow);
+    assert_eq!(second.next(), "shorten 1 parts, 1 texts kept");
+    second.shorten();
+    let before = first.state.messages().len();
+    assert_eq!(whole(&second.state.messages()[before + 2]), long);
+    let alone = RunState::fold(&Past::default(), &second.entries).expect("a journal");
+    assert_eq!(alone.messages(), &second.state.messages()[before..]);
+}
+
+#[test]
 fn a_call_that_was_cut_off_may_be_made_again_once() {
     let mut player = Player::new(spec());
     player.cut_call();

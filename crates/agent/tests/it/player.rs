@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sortie_agent::{Past, RunState, Step, builtin_agents};
+use sortie_agent::{Past, RunState, Step, Tapes, builtin_agents, replay_tree};
 use sortie_core::{
     AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
     CancelledBy, ChildRef, ChildWait, Cleanup, Confinement, EdgeMode, Epoch, Event, Fault,
@@ -108,11 +108,16 @@ impl Player {
     }
 
     pub(crate) fn push(&mut self, event: Event) -> &mut Self {
+        self.push_as(Epoch(1), event)
+    }
+
+    /// The same under a claim of somebody else.
+    pub(crate) fn push_as(&mut self, epoch: Epoch, event: Event) -> &mut Self {
         let entry = JournalEntry {
             run: RUN,
             seq: self.state.head().next(),
             at: self.now,
-            epoch: Epoch(1),
+            epoch,
             event,
         };
         self.state.apply(&entry).expect("the event fits");
@@ -269,6 +274,7 @@ impl Player {
 
     pub(crate) fn announce(&mut self, child: u128, mode: EdgeMode, call: &str) -> &mut Self {
         self.push(Event::InboxTaken {
+            unread: false,
             items: vec![announcement(
                 child,
                 mode,
@@ -282,11 +288,18 @@ impl Player {
 
     pub(crate) fn steer(&mut self, words: &str) -> &mut Self {
         self.push(Event::InboxTaken {
+            unread: false,
             items: vec![InboxItem::Steer {
                 from: Sender::Person,
                 text: words.to_owned(),
             }],
         })
+    }
+
+    /// Runs the journal again, which has to come to the same.
+    pub(crate) fn assert_replays(&self) {
+        let tapes = Tapes::from([(RUN, self.entries.clone())]);
+        replay_tree(&tapes, &[RUN]).expect("the same journal");
     }
 
     pub(crate) fn next(&self) -> String {

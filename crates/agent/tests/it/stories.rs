@@ -1,9 +1,10 @@
 //! One story each: what a run does next, and what its model has seen by then.
 
 use serde_json::json;
+use sortie_agent::{Past, RunState};
 use sortie_core::{
-    BudgetKind, CallId, Cancellation, CancelledBy, EdgeMode, Event, InboxItem, Outcome, Sender,
-    StopReason, Timestamp,
+    BudgetKind, CallId, Cancellation, CancelledBy, EdgeMode, Epoch, Event, Fault, InboxItem,
+    Outcome, Sender, StopReason, Timestamp,
 };
 
 use crate::player::{Player, announcement, read, spec};
@@ -129,15 +130,7 @@ fn a_cancelled_run_answers_every_open_call() {
     player.result("1-0", "A").delegate("1-1", 7);
     assert_eq!(player.next(), "wait for child 7");
     assert_eq!(player.next_cancelled(), "finish cancelled");
-    player.push(Event::Finished {
-        outcome: Outcome::Cancelled {
-            cancellation: Cancellation {
-                by: CancelledBy::Person,
-                reason: "enough".to_owned(),
-            },
-            partial: None,
-        },
-    });
+    player.push(cancelled());
     insta::assert_snapshot!(player.seen(), @"
     user: look around
     assistant: read_file#1-0 task#1-1
@@ -259,6 +252,7 @@ fn a_steer_follows_the_results_it_came_between() {
     let mut player = Player::new(spec());
     player.call(&[read("a")]);
     player.push(Event::InboxTaken {
+        unread: false,
         items: vec![InboxItem::Steer {
             from: Sender::Parent,
             text: "look at b too".to_owned(),
@@ -293,6 +287,151 @@ fn what_is_said_during_the_last_word_is_answered_too() {
     assert_eq!(player.next(), "finish completed: wet again");
 }
 
+/// A run that had its result when somebody asked for more.
+fn asked_for_more() -> Player {
+    let mut player = Player::new(spec());
+    player.say("all is well").steer("and the cellar?");
+    assert_eq!(player.next(), "ask turn 2");
+    player
+}
+
+#[test]
+fn a_result_is_not_thrown_away_because_of_what_was_said_after_it() {
+    const KEPT: &str = "finish completed: all is well";
+    let player = asked_for_more();
+    assert_eq!(player.next_cancelled(), KEPT);
+    let mut late = asked_for_more();
+    late.now = Timestamp(60_000);
+    assert_eq!(late.next(), KEPT);
+    let mut faulty = asked_for_more();
+    faulty.fail(Fault::Auth);
+    assert_eq!(faulty.next(), KEPT);
+    let mut poor = asked_for_more();
+    poor.push(Event::BudgetSpent {
+        kind: BudgetKind::Tokens,
+        limit: 1,
+        left: 0,
+    });
+    assert_eq!(poor.next(), KEPT);
+    let mut busy = asked_for_more();
+    busy.answer("on my way", &[read("cellar")], StopReason::ToolUse);
+    assert_eq!(busy.next_cancelled(), KEPT);
+    // Whoever ends it without looking into its journal has the result, too.
+    let summary = busy.state.summary();
+    assert_eq!(summary.last_text.as_deref(), Some("all is well"));
+    // The next result is the result.
+    busy.result("2-0", "wet").say("the cellar is wet");
+    assert_eq!(busy.next_cancelled(), "finish completed: the cellar is wet");
+    // It can be asked for more though the last time came to nothing.
+    faulty.steer("try again");
+    assert_eq!(faulty.next_cancelled(), KEPT);
+    faulty.say("dry");
+    assert_eq!(faulty.next(), "finish completed: dry");
+}
+
+#[test]
+fn a_result_is_kept_while_the_history_becomes_short() {
+    let mut past = Player::new(spec());
+    past.call(&[read("a")])
+        .result("1-0", &"words ".repeat(400))
+        .say("one");
+    let mut player = Player::after(&past.state.clone().into_past(), spec());
+    player
+        .say("two")
+        .steer("and now?")
+        .fail(Fault::ContextOverflow)
+        .shorten();
+    assert_eq!(player.next_cancelled(), "finish completed: two");
+    // The same when what became short is gone, and the failure looks final.
+    player.state = RunState::fold(&Past::default(), &player.entries).expect("a journal");
+    assert_eq!(player.next_cancelled(), "finish completed: two");
+    assert_eq!(player.next(), "ask turn 2");
+}
+
+fn cancelled() -> Event {
+    Event::Finished {
+        outcome: Outcome::Cancelled {
+            cancellation: Cancellation {
+                by: CancelledBy::Person,
+                reason: "enough".to_owned(),
+            },
+            partial: None,
+        },
+    }
+}
+
+#[test]
+fn what_reached_a_run_that_ended_before_it_read_it_answers_nothing() {
+    let reported = |mode| Event::InboxTaken {
+        items: vec![announcement(
+            7,
+            mode,
+            "1-0",
+            Outcome::Completed {
+                text: "found it".to_owned(),
+            },
+        )],
+        unread: true,
+    };
+    let mut player = Player::new(spec());
+    player.call(&[("task", json!({}))]).delegate("1-0", 7);
+    player.push(reported(EdgeMode::Blocking)).push(cancelled());
+    assert_eq!(player.state.tool_calls(), 0);
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: task#1-0
+    tools: #1-0 Cancelled: the call was stopped, or never began. Whatever it had changed by then was not undone.
+    notice: [Subagent 'child 7' completed; ready for your review]
+    ");
+    player.assert_replays();
+
+    let mut waiting = Player::new(spec());
+    waiting
+        .call(&[("manage_subagents", json!({}))])
+        .spawned("1-0", 7)
+        .call(&[("manage_subagents", json!({}))])
+        .wait_for("2-0", &[7]);
+    waiting.push(reported(EdgeMode::Background));
+    assert_eq!(waiting.state.tool_calls(), 1);
+    waiting.push(cancelled());
+    waiting.assert_replays();
+
+    let mut done = Player::new(spec());
+    done.say("all is well");
+    done.push(Event::InboxTaken {
+        items: vec![InboxItem::Steer {
+            from: Sender::Person,
+            text: "and the cellar?".to_owned(),
+        }],
+        unread: true,
+    });
+    assert_eq!(done.next(), "finish completed: all is well");
+    let last = format!("{:?}", done.state.messages().last());
+    assert!(last.contains("and the cellar?"), "{last}");
+}
+
+/// The store ends a run that nobody holds without asking the machine.
+#[test]
+fn a_run_that_was_stopped_while_nobody_held_it_replays() {
+    let mut queued = Player::new(spec());
+    queued.say("all is well");
+    let stopped = |partial: &str| Event::Finished {
+        outcome: Outcome::Cancelled {
+            cancellation: Cancellation {
+                by: CancelledBy::Person,
+                reason: "enough".to_owned(),
+            },
+            partial: Some(partial.to_owned()),
+        },
+    };
+    queued.push_as(Epoch(2), stopped("all is well"));
+    queued.assert_replays();
+    let mut parked = asked_for_more();
+    parked.call(&[("task", json!({}))]).delegate("2-0", 7);
+    parked.push_as(Epoch(2), stopped("all is well"));
+    parked.assert_replays();
+}
+
 #[test]
 fn what_is_said_to_a_run_whose_worktree_was_collected_is_only_kept() {
     let mut player = Player::new(spec());
@@ -321,16 +460,7 @@ fn what_is_said_between_calls_stays_when_they_never_run() {
         left: 0,
     };
     end(&mut Player::new(spec()), spent);
-    let cancelled = Event::Finished {
-        outcome: Outcome::Cancelled {
-            cancellation: Cancellation {
-                by: CancelledBy::Person,
-                reason: "enough".to_owned(),
-            },
-            partial: None,
-        },
-    };
-    end(&mut Player::new(spec()), cancelled);
+    end(&mut Player::new(spec()), cancelled());
     end(&mut Player::new(spec()), Event::Paused);
 }
 
@@ -383,6 +513,7 @@ fn a_failed_blocking_child_tells_what_it_had() {
     let mut player = Player::new(spec());
     player.call(&[("task", json!({}))]).delegate("1-0", 7);
     player.push(Event::InboxTaken {
+        unread: false,
         items: vec![announcement(
             7,
             EdgeMode::Blocking,

@@ -103,6 +103,7 @@ fn delegated(child: u8) -> Event {
 
 fn reported(child: u8) -> Event {
     Event::InboxTaken {
+        unread: false,
         items: vec![InboxItem::Announcement(Box::new(Announcement {
             child: run(child),
             call: Some(CallId::new(1, 0)),
@@ -139,6 +140,7 @@ fn asked(expires: i64) -> Event {
 fn replied() -> Event {
     let call = CallId::new(1, 0);
     Event::InboxTaken {
+        unread: false,
         items: vec![InboxItem::Reply {
             request: RequestId::of(&EffectId::new(run(0), &call)),
             call,

@@ -11,19 +11,29 @@ use crate::runtime::Shared;
 impl Executor {
     /// Ends the run; `false` if it has messages to answer first.
     pub(super) async fn finish(&mut self, outcome: Outcome) -> Result<bool, PenError> {
-        let completed = matches!(outcome, Outcome::Completed { .. });
-        // Nobody can work in a worktree that was collected, so messages are looked for before.
-        let has_worktree = self.pen.state().worktree().is_some();
-        if completed && has_worktree && self.take_inbox(true).await? {
-            return Ok(false);
-        }
-        let (events, blobs) = self.collect().await;
-        let collected = !events.is_empty();
-        let unread = if completed && !collected {
-            Unread::First
-        } else {
-            Unread::Kept
+        let unread = match outcome {
+            Outcome::Completed { .. } if self.pen.state().worktree().is_none() => Unread::First,
+            // Nobody can work in a worktree that was collected, so messages are looked for before.
+            Outcome::Completed { .. } if self.take_inbox(true).await? => return Ok(false),
+            Outcome::Completed { .. }
+            | Outcome::Failed { .. }
+            | Outcome::Timeout { .. }
+            | Outcome::Cancelled { .. } => Unread::Kept,
         };
+        self.end(outcome, unread).await
+    }
+
+    /// How the run ends, if the claim before this one may have collected its worktree already: there
+    /// is nothing to go on in, whatever was said to it since.
+    pub(super) fn begun_end(&self) -> Option<Outcome> {
+        let state = self.pen.state();
+        state.worktree()?;
+        state.conclusion().cloned()
+    }
+
+    /// Writes the end; `false` if there are messages to be read first.
+    pub(super) async fn end(&mut self, outcome: Outcome, unread: Unread) -> Result<bool, PenError> {
+        let (events, blobs) = self.collect().await;
         let audit = self.pen.take_later();
         let finishing = self.shared.store.finish(Finish {
             fence: self.fence,

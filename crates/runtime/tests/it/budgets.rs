@@ -148,6 +148,34 @@ async fn a_child_that_is_tried_again_gets_what_its_tree_has_left() {
 }
 
 #[tokio::test]
+async fn a_child_with_an_account_of_its_own_is_tried_again_within_its_trees() {
+    const HOUR_MS: u64 = 3_600_000;
+    let rules = r#"
+  - when: { agent: main, turn: 1 }
+    usage: { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 }
+    calls: [{ tool: spawn_subagent, args: { task: t, label: kid, agentId: code, budget: { tokens: 30000 } } }]
+  - usage: { input_tokens: 1000, output_tokens: 100, cost_usd: 0.001 }
+    say: "done"
+"#;
+    let limit = Budget {
+        usd_micros: Some(1_000_000),
+        wall_ms: Some(HOUR_MS),
+        ..Budget::default()
+    };
+    let (stage, main) = with_budget(rules, limit).await;
+    let kid = stage.run_of("kid").await;
+    let runtime = stage.runtime();
+    let again = runtime.retry(kid).await.expect("a new run");
+    let budget = runtime.spec(again).await.expect("a spec").limits.budget;
+    assert_eq!(budget.tokens, Some(30_000), "what it was granted");
+    let usd = balance(&main, BudgetKind::Usd);
+    assert!(usd.spent > 0);
+    assert_eq!(budget.usd_micros, Some(usd.left()));
+    assert!(budget.wall_ms.is_some_and(|left| left <= HOUR_MS));
+    assert_eq!(stage.end_of(again).await.status, Status::Completed);
+}
+
+#[tokio::test]
 async fn the_model_is_warned_once_before_the_end() {
     let rules = r#"
   - usage: { input_tokens: 18000, output_tokens: 100 }

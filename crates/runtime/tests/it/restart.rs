@@ -1,7 +1,15 @@
 //! A process ends, kindly or not, and the next goes on where it stopped.
 
-use sortie_core::{Event, Reason, RunId, Seq, Status};
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sortie_core::{
+    Changes, Collected, Event, Isolation, Reason, RunId, Seq, Status, Worktree, Worktrees,
+};
 use sortie_test_support::stage::{Play, Stage};
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
 
 use crate::props::{HesitantWriter, Hesitates};
 
@@ -279,4 +287,78 @@ async fn what_was_queued_starts_with_the_next_process() {
         .await;
     assert_eq!(stage.runtime().recovered().queued, 1);
     assert_eq!(stage.end_of(run).await.status, Status::Completed);
+}
+
+/// A folder that is gone once it was collected; whoever collected it first is never told.
+#[derive(Debug)]
+struct Vanishing {
+    above: TempDir,
+    collected: Semaphore,
+}
+
+#[async_trait]
+impl Worktrees for Vanishing {
+    async fn create(&self, run: RunId, workspace: &Path) -> Result<Worktree, String> {
+        let root = self.above.path().join(run.to_string());
+        std::fs::create_dir(&root).map_err(|error| error.to_string())?;
+        Ok(Worktree {
+            repository: workspace.to_owned(),
+            workspace: root.clone(),
+            root,
+            branch: "sortie/test".to_owned(),
+            base: "0".repeat(40),
+            git_dirs: Vec::new(),
+            git_reads: Vec::new(),
+        })
+    }
+
+    async fn collect(&self, run: RunId) -> Result<Option<Collected>, String> {
+        let root = self.above.path().join(run.to_string());
+        if std::fs::remove_dir(root).is_ok() {
+            self.collected.add_permits(1);
+            std::future::pending::<()>().await;
+        }
+        Ok(None)
+    }
+
+    async fn apply(&self, _: &Worktree, _: &Changes) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+
+    async fn discard(&self, _: &Worktree, _: &Changes) -> Result<(), String> {
+        Ok(())
+    }
+
+    async fn sweep(&self, _: &[RunId]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn nobody_goes_on_in_a_worktree_that_was_collected_before_a_crash() {
+    let worktrees = Arc::new(Vanishing {
+        above: TempDir::new().expect("a folder"),
+        collected: Semaphore::new(0),
+    });
+    let mut play = Play::new("  - say: \"{{turn}}\"\n");
+    play.worktrees = Arc::clone(&worktrees) as Arc<dyn Worktrees>;
+    let stage = play.begin().await;
+    let mut new = stage.new_run("look");
+    new.isolation = Some(Isolation::Worktree);
+    let run = stage.create(new).await;
+    drop(worktrees.collected.acquire().await.expect("it is open"));
+    let said = stage.runtime().steer(run, "and the cellar?").await;
+    said.expect("it is heard");
+    let stage = stage.crash().await;
+    stage.end_of(run).await;
+    insta::assert_snapshot!(stage.log(run).await, @r#"
+    admitted main: look
+    claimed
+    isolated
+    answered 1: "1"
+    claimed after a crash
+    collected nothing
+    inbox steer "and the cellar?"
+    finished completed: 1
+    "#);
 }

@@ -15,6 +15,8 @@ use crate::transitions::{accounts, audit, pause, requests};
 
 /// Messages that enter a journal in one event; the rest comes with the next.
 const MAX_INBOX_ITEMS: i64 = 256;
+/// The bytes of them after which no other enters the same event.
+const MAX_INBOX_BYTES: i64 = 1 << 20;
 
 /// Events that are already text, so that the writer's thread does not have to make it.
 #[derive(Debug)]
@@ -216,44 +218,92 @@ pub(crate) fn take_inbox(
 }
 
 /// Moves as much of an inbox to the end of a journal as one event holds.
-pub(crate) fn move_items(
-    connection: &Connection,
-    tail: &mut Tail,
-    stamp: Stamp,
-) -> Done<Option<Event>> {
-    let taken = oldest_items(connection, &tail.run)?;
-    let Some(last) = taken.last().map(|(id, _)| *id) else {
+fn move_items(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<Option<Event>> {
+    let Some(oldest) = oldest_items(connection, &tail.run)? else {
         return Ok(None);
     };
     let event = Event::InboxTaken {
-        items: taken.into_iter().map(|(_, item)| item).collect(),
+        items: oldest.items.into_iter().collect::<Done<_>>()?,
+        unread: false,
     };
     tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
-    remove_items(connection, &tail.run, last)?;
-    Ok(Some(event))
-}
-
-fn oldest_items(connection: &Connection, run: &str) -> Done<Vec<(i64, InboxItem)>> {
-    sql::all(
-        connection,
-        "SELECT id, item FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",
-        params![run, MAX_INBOX_ITEMS],
-        |row| Ok((row.get(0)?, sql::json(row, 1)?)),
-    )
-}
-
-fn remove_items(connection: &Connection, run: &str, last: i64) -> Done<()> {
-    let removed = sql::run(
-        connection,
-        "DELETE FROM inbox WHERE run_id = ?1 AND id <= ?2",
-        params![run, last],
-    )?;
+    let removed = remove_items(connection, &tail.run, oldest.last)?;
     sql::run(
         connection,
         "UPDATE runs SET inbox_count = inbox_count - ?2 WHERE run_id = ?1",
-        params![run, whole(removed as u64)],
+        params![tail.run, whole(removed as u64)],
     )?;
+    Ok(Some(event))
+}
+
+/// Moves what was said to a run that ends, and that it has not read, to the end of its journal. What
+/// cannot be read is dropped: it must not keep the run from ending.
+pub(crate) fn leave_unread(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<()> {
+    while let Some(oldest) = oldest_items(connection, &tail.run)? {
+        let mut items = Vec::with_capacity(oldest.items.len());
+        for item in oldest.items {
+            match item {
+                Ok(item) => items.push(item),
+                Err(fault) => {
+                    let error = fault.while_doing("read a message");
+                    tracing::error!(%error, run = tail.run, "a message of a run that ends was dropped");
+                }
+            }
+        }
+        if !items.is_empty() {
+            let event = Event::InboxTaken {
+                items,
+                unread: true,
+            };
+            tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
+        }
+        remove_items(connection, &tail.run, oldest.last)?;
+    }
     Ok(())
+}
+
+/// The beginning of an inbox, as much as one event holds.
+struct Oldest {
+    items: Vec<Done<InboxItem>>,
+    /// The place of the last one.
+    last: i64,
+}
+
+/// Nothing if the inbox is empty.
+fn oldest_items(connection: &Connection, run: &str) -> Done<Option<Oldest>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, item, octet_length(item) FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",
+    )?;
+    let mut rows = statement.query(params![run, MAX_INBOX_ITEMS])?;
+    let mut oldest: Option<Oldest> = None;
+    let mut bytes = 0;
+    while bytes < MAX_INBOX_BYTES
+        && let Some(row) = rows.next()?
+    {
+        bytes += row.get::<_, i64>(2)?;
+        let (last, item) = (row.get(0)?, sql::json(row, 1));
+        match &mut oldest {
+            Some(oldest) => {
+                oldest.items.push(item);
+                oldest.last = last;
+            }
+            None => {
+                oldest = Some(Oldest {
+                    items: vec![item],
+                    last,
+                });
+            }
+        }
+    }
+    Ok(oldest)
+}
+
+fn remove_items(connection: &Connection, run: &str, last: i64) -> Done<usize> {
+    sql::run(
+        connection,
+        "DELETE FROM inbox WHERE run_id = ?1 AND id <= ?2",
+        params![run, last],
+    )
 }
 
 /// Shows in the record whether the run waits for its provider.

@@ -14,7 +14,9 @@ use crate::sql;
 const MAX_DELIVERIES: i64 = 1_000;
 /// Messages that can wait for one run to read them. What its children report comes on top: they are
 /// few, and have to arrive.
-const MAX_WAITING: u64 = 1_000;
+const MAX_WAITING: i64 = 1_000;
+/// The bytes of them, as they are kept.
+const MAX_WAITING_BYTES: i64 = 4 << 20;
 /// Outside deliveries handed out at once; the rest stays due.
 const MAX_OUTSIDE: i64 = 256;
 
@@ -168,7 +170,9 @@ pub(crate) fn send(
     at: Timestamp,
 ) -> Done<()> {
     let row = row::must_load(connection, run)?;
-    if waiting(connection, &row.tail.run)? >= MAX_WAITING {
+    let (count, bytes) = waiting(connection, &row.tail.run)?;
+    let size = sql::whole(serde_json::to_string(item)?.len() as u64);
+    if count >= MAX_WAITING || bytes + size > MAX_WAITING_BYTES {
         return Err(StoreError::WrongState {
             run,
             status: row.status,
@@ -187,12 +191,15 @@ pub(crate) fn send(
     }
 }
 
-fn waiting(connection: &Connection, run: &str) -> Done<u64> {
-    sql::count(
+/// How many messages wait for a run, and their bytes.
+fn waiting(connection: &Connection, run: &str) -> Done<(i64, i64)> {
+    let waiting = sql::first(
         connection,
-        "SELECT inbox_count FROM runs WHERE run_id = ?1",
+        "SELECT COUNT(*), COALESCE(SUM(octet_length(item)), 0) FROM inbox WHERE run_id = ?1",
         [run],
-    )
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(waiting.unwrap_or_default())
 }
 
 /// How an entry of the outbox leaves it.

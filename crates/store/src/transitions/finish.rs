@@ -101,7 +101,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         epoch: ending.epoch,
     };
     // What was said to it and nobody has taken stays said.
-    while append::move_items(connection, &mut tail, stamp)?.is_some() {}
+    append::leave_unread(connection, &mut tail, stamp)?;
     let outcome = serde_json::to_string(&ending.outcome)?;
     let event = Event::Finished {
         outcome: ending.outcome.clone(),
@@ -113,7 +113,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         connection,
         "UPDATE runs SET phase = 'ended', status = :status, outcome = :outcome,
              progress = MAX(progress, :progress), waiting_on = NULL, wait_position = NULL,
-             epoch = :epoch,
+             epoch = :epoch, inbox_count = 0,
              lease_owner = NULL, lease_until = NULL, delivery = :delivery,
              paused = 0, ended_at = :at, head_seq = :head_seq, head_hash = :head_hash
          WHERE run_id = :run_id",

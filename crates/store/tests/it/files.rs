@@ -274,7 +274,7 @@ async fn everything_is_there_after_a_restart() {
     assert_eq!(store.deliver(at(10)).await.unwrap().len(), 1);
     let fence = claim_all(&store, 11).await[0];
     let entry = store.take_inbox(fence, at(12)).await.unwrap().unwrap();
-    let Event::InboxTaken { items } = entry.event else {
+    let Event::InboxTaken { items, .. } = entry.event else {
         panic!("another event");
     };
     assert_eq!(items.len(), 2);
@@ -541,6 +541,90 @@ async fn a_damaged_run_can_still_be_claimed_and_ended() {
     assert_eq!(state(&store, 1).await, "failed - not_required");
     // What was written after the damage is linked as ever.
     assert_eq!(store.read(run(1), Seq(3)).await.unwrap().len(), 4 - 1);
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_read_keeps_no_run_from_its_end() {
+    let home = home();
+    let store = open(home.path());
+    let short = |number| RunSpec {
+        limits: Limits {
+            timeout_ms: Some(1_000),
+            ..spec(number).limits
+        },
+        ..spec(number)
+    };
+    // One that waits, one that waits for too long, one that is held, and one whose holder dies.
+    for number in 1..=2 {
+        let fence = running(&store, number, short(number)).await;
+        store.park(parking(fence, 2)).await.unwrap();
+    }
+    let held = running(&store, 3, spec(3)).await;
+    running(&store, 4, spec(4)).await;
+    drop(store);
+    // As a message would have woken them, and no later claim could have read it.
+    let database = database(home.path());
+    for number in 1..=4 {
+        for item in ["{\"from\": \"nobody\"}", "{}"] {
+            let name = run(number).to_string();
+            database
+                .execute(
+                    "INSERT INTO inbox (run_id, item, at) VALUES (?1, ?2, 3)",
+                    [&name, item],
+                )
+                .unwrap();
+            database
+                .execute(
+                    "UPDATE runs SET inbox_count = inbox_count + 1 WHERE run_id = ?1",
+                    [&name],
+                )
+                .unwrap();
+        }
+    }
+    drop(database);
+
+    let store = open(home.path());
+    for number in 1..=4 {
+        store
+            .send(run(number), steer("hello"), at(3))
+            .await
+            .unwrap();
+    }
+    drop(store);
+    rest(home.path(), 2);
+    let store = open(home.path());
+    store.cancel(run(1), by_person(), at(4)).await.unwrap();
+    let expired = store.expire_parked(at(2_000)).await.unwrap();
+    assert_eq!(of_ended(&expired.ended), [2]);
+    reported(store.finish(finishing(held, 2_001, failed())).await);
+    let recovered = store
+        .recover(Recover {
+            max_deaths: 0,
+            ..recovering(RecoverScope::All, 2_002)
+        })
+        .await
+        .unwrap();
+    assert_eq!(of_ended(&recovered.given_up.ended), [4]);
+    for number in 1..=4 {
+        let entries = store.read(run(number), Seq(0)).await.unwrap();
+        let kept = &entries[entries.len() - 2].event;
+        let unread = Event::InboxTaken {
+            items: vec![steer("hello")],
+            unread: true,
+        };
+        assert_eq!(*kept, unread, "{number}");
+    }
+    sound(&store).await;
+}
+
+/// Parks a run again that a message has woken.
+fn rest(home: &Path, number: u32) {
+    database(home)
+        .execute(
+            "UPDATE runs SET phase = 'parked', waiting_on = 'children' WHERE run_id = ?1",
+            [run(number).to_string()],
+        )
+        .unwrap();
 }
 
 #[tokio::test]

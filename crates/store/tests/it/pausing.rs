@@ -107,7 +107,7 @@ pub(crate) async fn what_arrives_for_a_run_at_rest_waits_for_it(store: &dyn Stor
     unpause(store, 1, 8).await;
     let fence = claim_all(store, 9).await[0];
     let taken = store.take_inbox(fence, at(10)).await.unwrap().unwrap();
-    assert!(matches!(taken.event, Event::InboxTaken { items } if items.len() == 1));
+    assert!(matches!(taken.event, Event::InboxTaken { items, .. } if items.len() == 1));
 }
 
 pub(crate) async fn a_pause_survives_the_death_of_whoever_held_the_run(store: &dyn Store) {

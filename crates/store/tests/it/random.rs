@@ -245,7 +245,7 @@ impl World {
             return;
         };
         let taken = fine(self.store.take_inbox(fence, at(self.now)).await).flatten();
-        let Some(Event::InboxTaken { items }) = taken.map(|entry| entry.event) else {
+        let Some(Event::InboxTaken { items, .. }) = taken.map(|entry| entry.event) else {
             return;
         };
         for item in items {

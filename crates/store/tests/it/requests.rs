@@ -126,7 +126,7 @@ fn describe(request: &OpenRequest) -> String {
 /// What a run takes from its inbox.
 async fn take(store: &dyn Store, fence: Fence) -> Vec<InboxItem> {
     let taken = store.take_inbox(fence, at(900)).await.unwrap();
-    let Some(Event::InboxTaken { items }) = taken.map(|entry| entry.event) else {
+    let Some(Event::InboxTaken { items, .. }) = taken.map(|entry| entry.event) else {
         return Vec::new();
     };
     items

@@ -414,6 +414,7 @@ pub(crate) async fn inbox_moves_into_the_journal_once(store: &dyn Store) {
     assert_eq!(
         entry.event,
         Event::InboxTaken {
+            unread: false,
             items: vec![steer("one"), steer("two")]
         }
     );
@@ -436,12 +437,30 @@ pub(crate) async fn a_full_inbox_is_taken_in_portions(store: &dyn Store) {
     }
     let mut taken = Vec::new();
     while let Some(entry) = store.take_inbox(fence, at(6)).await.unwrap() {
-        let Event::InboxTaken { items } = entry.event else {
+        let Event::InboxTaken { items, .. } = entry.event else {
             panic!("another event");
         };
         taken.push(items.len());
     }
     assert_eq!(taken, [256, 44]);
+    // Long ones fill an event earlier, and an inbox, too.
+    let long = "x".repeat(600 * 1024);
+    let mut sent = 0;
+    while store.send(run(1), steer(&long), at(7)).await.is_ok() {
+        sent += 1;
+    }
+    assert_eq!(sent, 6);
+    let refused = store.send(run(1), steer(&long), at(7)).await.unwrap_err();
+    assert!(refused.to_string().contains("too many messages"));
+    store.send(run(1), steer("short"), at(7)).await.unwrap();
+    let mut taken = Vec::new();
+    while let Some(entry) = store.take_inbox(fence, at(8)).await.unwrap() {
+        let Event::InboxTaken { items, .. } = entry.event else {
+            panic!("another event");
+        };
+        taken.push(items.len());
+    }
+    assert_eq!(taken, [2, 2, 2, 1]);
 }
 
 pub(crate) async fn park_is_refused_when_there_is_a_reason_to_go_on(store: &dyn Store) {
@@ -522,6 +541,7 @@ pub(crate) async fn finish_ends_and_announces(store: &dyn Store) {
     assert_eq!(
         entry.event,
         Event::InboxTaken {
+            unread: false,
             items: vec![InboxItem::Announcement(Box::new(announcement.clone()))]
         }
     );
@@ -553,7 +573,7 @@ pub(crate) async fn delivery_happens_exactly_once(store: &dyn Store) {
 
     let claimed = claim_all(store, 30).await;
     let entry = store.take_inbox(claimed[0], at(31)).await.unwrap().unwrap();
-    let Event::InboxTaken { items } = entry.event else {
+    let Event::InboxTaken { items, .. } = entry.event else {
         panic!("another event");
     };
     assert_eq!(items.len(), 1);
@@ -1068,6 +1088,7 @@ pub(crate) async fn messages_wake_and_ended_runs_refuse_them(store: &dyn Store) 
     assert_eq!(
         entry.event,
         Event::InboxTaken {
+            unread: false,
             items: vec![steer("hello"), steer("hello")]
         }
     );
@@ -1507,7 +1528,7 @@ pub(crate) async fn a_run_takes_its_messages_before_it_ends(store: &dyn Store) {
     for (number, said) in [(2, 1), (3, 1_000)] {
         let entries = store.read(run(number), Seq(0)).await.unwrap();
         let kept = entries.iter().map(|entry| {
-            if let Event::InboxTaken { items } = &entry.event {
+            if let Event::InboxTaken { items, .. } = &entry.event {
                 items.len()
             } else {
                 0

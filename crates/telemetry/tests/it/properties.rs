@@ -124,7 +124,13 @@ fn act(pen: &mut Pen, now: &mut i64, call: &CallId, fate: Fate) {
                 changes: None,
             };
             let items = vec![InboxItem::Announcement(Box::new(announcement))];
-            pen.write(*now, Event::InboxTaken { items });
+            pen.write(
+                *now,
+                Event::InboxTaken {
+                    items,
+                    unread: false,
+                },
+            );
         }
         Fate::StaysOpen => {}
     }

@@ -104,6 +104,7 @@ fn a_blocking_child_is_waited_for_and_a_wait_ends_with_the_last() {
         .write(
             6_000,
             Event::InboxTaken {
+                unread: false,
                 items: vec![announcement(2, Some(blocking), EdgeMode::Blocking)],
             },
         )
@@ -122,6 +123,7 @@ fn a_blocking_child_is_waited_for_and_a_wait_ends_with_the_last() {
         .write(
             9_001,
             Event::InboxTaken {
+                unread: false,
                 items: vec![announcement(
                     3,
                     Some(CallId::new(1, 1)),

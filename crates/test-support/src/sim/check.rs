@@ -208,7 +208,7 @@ impl Story {
         let mut arrivals: BTreeMap<RunId, Vec<RunId>> = BTreeMap::new();
         for (run, life) in &self.runs {
             for entry in &life.entries {
-                if let Event::InboxTaken { items } = &entry.event {
+                if let Event::InboxTaken { items, .. } = &entry.event {
                     for item in items {
                         if let InboxItem::Announcement(announcement) = item {
                             arrivals.entry(announcement.child).or_default().push(*run);

@@ -30,7 +30,7 @@ fn event_line(event: &Event) -> String {
         Event::Claimed {
             recovered: true, ..
         } => "claimed after a crash".to_owned(),
-        Event::InboxTaken { items } => {
+        Event::InboxTaken { items, .. } => {
             let items: Vec<String> = items.iter().map(item).collect();
             format!("inbox {}", items.join(", "))
         }

@@ -85,7 +85,7 @@ fn detail(event: &Event) -> String {
         Event::Claimed { epoch, recovered } => {
             format!("epoch={} recovered={recovered}", epoch.0)
         }
-        Event::InboxTaken { items } => items
+        Event::InboxTaken { items, .. } => items
             .iter()
             .map(|item| match item {
                 InboxItem::Announcement(announcement) => format!(
@@ -120,6 +120,7 @@ fn detail(event: &Event) -> String {
             parts,
             chars_before,
             chars_after,
+            ..
         } => format!("parts={} chars={chars_before}..{chars_after}", parts.len()),
         Event::Intended { call, .. } => format!("call={call}"),
         Event::Asked { call, request } => {
