@@ -542,7 +542,7 @@ fn nothing_follows_the_end_and_nothing_is_answered_twice() {
             run: crate::player::RUN,
             seq: player.state.head().next(),
             at: player.now,
-            epoch: sortie_core::Epoch(1),
+            epoch: Epoch(1),
             event,
         };
         player
