@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use sortie_core::{RequestId, RunId, SessionKey};
 use sortie_protocol::{
     AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, LinkBody,
-    LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role,
-    ServerState, SteerBody, Task, TaskRef,
+    LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role, SteerBody,
+    Task, TaskRef,
 };
 use tokio::time::Instant;
 use url::Url;
@@ -107,13 +107,6 @@ impl Client {
     /// Who is asking; the quickest way to know that the server is there.
     pub async fn me(&self) -> Result<Me, ClientError> {
         let asked = self.request(Method::GET, &["api", "me"]);
-        self.answer(asked.timeout(GREETING_LIMIT), GREETING_LIMIT)
-            .await
-    }
-
-    /// What the server is doing.
-    pub async fn state(&self) -> Result<ServerState, ClientError> {
-        let asked = self.request(Method::GET, &["api", "state"]);
         self.answer(asked.timeout(GREETING_LIMIT), GREETING_LIMIT)
             .await
     }
