@@ -7,8 +7,11 @@ use serde_json::Value;
 
 use crate::shell::{cargo, output};
 
+/// Shared primitives: every crate may depend on it.
+const BASE: &str = "sortie-base";
 /// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
-const MAY_KNOW: [(&str, &[&str]); 22] = [
+const MAY_KNOW: [(&str, &[&str]); 23] = [
+    (BASE, &[]),
     ("sortie-core", &[]),
     ("sortie-config", &[]),
     ("sortie-sandbox", &[]),
@@ -142,7 +145,7 @@ fn judge(package: &str, known: &[&str]) -> Vec<String> {
     };
     known
         .iter()
-        .filter(|other| !allowed.contains(other))
+        .filter(|other| **other != BASE && !allowed.contains(other))
         .map(|other| format!("{package} must not know {other}"))
         .collect()
 }
@@ -176,6 +179,17 @@ mod tests {
 
     fn check(package: &str, known: &[&str], expected: &[&str]) {
         assert_eq!(judge(package, known), expected, "{package}");
+    }
+
+    #[test]
+    fn every_crate_may_know_the_base_which_knows_none() {
+        check("sortie-core", &[BASE], &[]);
+        check("sortie-page", &[BASE], &[]);
+        check(
+            BASE,
+            &["sortie-core"],
+            &["sortie-base must not know sortie-core"],
+        );
     }
 
     #[test]

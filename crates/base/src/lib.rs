@@ -1,0 +1,6 @@
+//! Primitives that every crate shares.
+//!
+//! A rule that several crates need lives here once. This crate depends on no other crate of the
+//! workspace, so any of them may use it.
+
+pub mod regular_file;
