@@ -1,12 +1,11 @@
 //! Control groups: the only bound on processes and memory that holds for root, and for all processes
 //! of a command together. Where none can be made, limits of single processes remain.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::owned::{Owned, remove_abandoned};
 use crate::policy::Limits;
 use crate::probe::Cgroups;
 
@@ -14,6 +13,8 @@ use crate::probe::Cgroups;
 const MOUNT: &str = "/sys/fs/cgroup";
 /// The beginning of the names of ours.
 const PREFIX: &str = "sortie-";
+/// Groups are looked into by other tools; only root or their owner changes them.
+const MODE: u32 = 0o755;
 
 /// Makes groups, one for each command.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Cages {
 /// The group of one command. Dropping it removes it, if nobody is in it any more.
 #[derive(Debug)]
 pub(crate) struct Cage {
-    folders: Vec<PathBuf>,
+    folders: Vec<Owned>,
 }
 
 impl Cages {
@@ -37,15 +38,14 @@ impl Cages {
 
     /// A group with these limits; none where groups cannot be made.
     pub(crate) fn make(&self, limits: &Limits) -> Option<Cage> {
-        let name = format!("{PREFIX}{}-{}", std::process::id(), unique());
         let mut cage = Cage {
             folders: Vec::new(),
         };
         for parent in &self.parents {
-            let folder = parent.join(&name);
-            fs::create_dir(&folder).ok()?;
-            cage.folders.push(folder.clone());
-            bound(&folder, limits).ok()?;
+            let folder = Owned::make(parent, PREFIX, MODE).ok()?;
+            let path = folder.path().to_owned();
+            cage.folders.push(folder);
+            bound(&path, limits).ok()?;
         }
         (!cage.folders.is_empty()).then_some(cage)
     }
@@ -55,7 +55,7 @@ impl Cage {
     /// Removes it; says whether it is gone. The last process is in it until the kernel has buried it,
     /// which is a moment after its parent has heard of its end.
     pub(crate) fn remove(&mut self) -> bool {
-        self.folders.retain(|folder| !removed(folder));
+        self.folders.retain(|folder| !removed(folder.path()));
         self.folders.is_empty()
     }
 
@@ -66,11 +66,11 @@ impl Cage {
     /// everything, single threads cannot move to another group.
     pub(crate) fn lists(&self) -> impl Iterator<Item = PathBuf> {
         self.folders.iter().map(|folder| {
-            let threads = folder.join("tasks");
+            let threads = folder.path().join("tasks");
             if threads.exists() {
                 threads
             } else {
-                folder.join("cgroup.procs")
+                folder.path().join("cgroup.procs")
             }
         })
     }
@@ -78,15 +78,9 @@ impl Cage {
 
 impl Drop for Cage {
     fn drop(&mut self) {
-        // One that is left has our number in its name, and goes at the next start.
+        // One that is left is no longer locked once this process has ended, and goes at a next start.
         self.remove();
     }
-}
-
-/// A number that this process has not used before.
-pub(crate) fn unique() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 fn removed(folder: &Path) -> bool {
@@ -117,7 +111,10 @@ pub(crate) fn find() -> Cgroups {
     let parents = unified(&own).or_else(|| separate(&own));
     let parents = parents.unwrap_or_default();
     for parent in &parents {
-        remove_left(parent);
+        remove_abandoned(parent, PREFIX, |group| {
+            // One with processes in it stays.
+            fs::remove_dir(group).ok();
+        });
     }
     Cgroups { parents }
 }
@@ -154,52 +151,15 @@ fn separate(own: &str) -> Option<Vec<PathBuf>> {
 }
 
 fn works(parent: &Path, files: &[&str]) -> bool {
-    let probe = parent.join(format!("{PREFIX}{}-probe", std::process::id()));
-    let made = fs::create_dir(&probe).is_ok();
+    let Ok(probe) = Owned::make(parent, PREFIX, MODE) else {
+        return false;
+    };
     let writable = |file: &&str| {
         fs::OpenOptions::new()
             .write(true)
-            .open(probe.join(file))
+            .open(probe.path().join(file))
             .is_ok()
     };
-    let works = made && files.iter().chain(&["cgroup.procs"]).all(writable);
-    made && removed(&probe) && works
-}
-
-fn remove_left(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        if is_left(&entry.file_name(), PREFIX) {
-            // One with processes in it stays.
-            fs::remove_dir(entry.path()).ok();
-        }
-    }
-}
-
-/// Whether something with such a name was made by a process that is gone.
-pub(crate) fn is_left(name: &OsStr, prefix: &str) -> bool {
-    let process = name.to_str().and_then(|name| {
-        let number = name.strip_prefix(prefix)?.split('-').next()?;
-        number.parse::<u32>().ok()
-    });
-    process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_the_dead_have_made_is_left() {
-        let us = std::process::id();
-        for (name, left) in [
-            (format!("sortie-{us}-1"), false),
-            // No process has a number that large.
-            (format!("sortie-{}-1", u32::MAX), true),
-            ("sortie-".to_owned(), false),
-            ("sortie-x-1".to_owned(), false),
-            (format!("other-{}-1", u32::MAX), false),
-        ] {
-            assert_eq!(is_left(OsStr::new(&name), PREFIX), left, "{name}");
-        }
-    }
+    let works = files.iter().chain(&["cgroup.procs"]).all(writable);
+    removed(probe.path()) && works
 }

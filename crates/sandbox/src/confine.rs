@@ -9,13 +9,14 @@ use std::sync::{Arc, Once};
 use crate::HELPER_COMMAND;
 use crate::applied::{Applied, Backend, not_held};
 use crate::bubblewrap;
-use crate::cgroup::{Cage, Cages, is_left, unique};
+use crate::cgroup::{Cage, Cages};
 use crate::environment::{self, Own};
 use crate::git;
 use crate::guard::Guard;
 use crate::held;
 use crate::layout::{self, Fates, MAX_PROTECTED, Scene, TEMPORARY, WRITABLE_DEVICES, network_word};
 use crate::orders::{self, Order};
+use crate::owned::{Owned, remove_abandoned};
 use crate::places::{Places, not_for_everybody};
 use crate::policy::{Access, Limits, Network, Policy};
 use crate::probe::{LANDLOCK_WITH_PORTS, LEAST_LANDLOCK, Offer};
@@ -27,8 +28,8 @@ use crate::watched::{Known, Watched, Watches};
 
 /// The beginning of the names of private folders.
 const SCRATCH: &str = "sortie-scratch-";
-/// How often another name is tried for a private folder.
-const MAX_TRIES: usize = 100;
+/// Only its owner looks into a private folder.
+const SCRATCH_MODE: u32 = 0o700;
 
 /// A program to start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -247,8 +248,9 @@ impl Sandbox {
     }
 
     fn in_landlock(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
-        let scratch = self.scratch()?;
-        request.guard.scratch = Some(scratch.clone());
+        let owned = self.scratch()?;
+        let scratch = owned.path().to_owned();
+        request.guard.scratch = Some(owned);
         let rules = rights::rights(&self.scene(&request), &scratch);
         let rules = rules.map_err(|rights::TooMany| Refusal::TooWide)?;
         let mut orders = self.outer(&mut request);
@@ -320,8 +322,8 @@ impl Sandbox {
         let policy = request.policy;
         let own = match &request.guard.scratch {
             Some(scratch) => Own {
-                home: scratch,
-                temporary: scratch,
+                home: scratch.path(),
+                temporary: scratch.path(),
                 real_home: self.home.as_deref(),
             },
             None => Own {
@@ -432,24 +434,10 @@ impl Sandbox {
     }
 
     /// A private folder on the disk.
-    fn scratch(&self) -> Result<PathBuf, Refusal> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        let folder = folder(&self.places.scratch)?;
-        self.swept.call_once(|| sweep(&folder));
-        let mut tries = 0;
-        loop {
-            let name = format!("{SCRATCH}{}-{}", std::process::id(), unique());
-            let path = folder.join(name);
-            let made = fs::DirBuilder::new().mode(0o700).create(&path);
-            match made.and_then(|()| fs::canonicalize(&path)) {
-                Ok(real) => return Ok(real),
-                // Left by a process of the same number.
-                Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists && tries < MAX_TRIES => {
-                    tries += 1;
-                }
-                Err(cause) => return Err(Refusal::Folder { path, cause }),
-            }
-        }
+    fn scratch(&self) -> Result<Owned, Refusal> {
+        let path = folder(&self.places.scratch)?;
+        self.swept.call_once(|| sweep(&path));
+        Owned::make(&path, SCRATCH, SCRATCH_MODE).map_err(|cause| Refusal::Folder { path, cause })
     }
 }
 
@@ -462,14 +450,12 @@ fn proven(view: &[Order]) -> Result<Vec<Order>, Refusal> {
 fn sweep(folder: &Path) {
     use std::os::unix::fs::MetadataExt as _;
     let us = rustix::process::geteuid().as_raw();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let facts = entry.metadata();
-        let ours = facts.is_ok_and(|facts| facts.is_dir() && facts.uid() == us);
-        if ours && is_left(&entry.file_name(), SCRATCH) {
+    remove_abandoned(folder, SCRATCH, |path| {
+        if fs::symlink_metadata(path).is_ok_and(|facts| facts.uid() == us) {
             // What is left of it is in a folder for such things.
-            fs::remove_dir_all(entry.path()).ok();
+            fs::remove_dir_all(path).ok();
         }
-    }
+    });
 }
 
 /// The command as it is, as the operator chose.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::cgroup::Cage;
+use crate::owned::Owned;
 use crate::stand_in::StandIn;
 use crate::tidier::{Chore, Tidier};
 use crate::watched::Watched;
@@ -16,7 +17,7 @@ use crate::watched::Watched;
 pub struct Guard {
     pub(crate) stand_ins: Vec<Arc<StandIn>>,
     pub(crate) watched: Vec<Watched>,
-    pub(crate) scratch: Option<PathBuf>,
+    pub(crate) scratch: Option<Owned>,
     pub(crate) cage: Option<Cage>,
     pub(crate) tidier: Arc<Tidier>,
 }
@@ -55,7 +56,7 @@ impl Guard {
             self.tidier.take(Chore::StandIns(stand_ins));
         }
         if let Some(scratch) = self.scratch.take() {
-            self.tidier.take(Chore::Scratch(scratch));
+            self.tidier.take(Chore::Scratch(scratch.path().to_owned()));
         }
         if let Some(mut cage) = self.cage.take()
             && !cage.remove()

@@ -32,6 +32,7 @@ mod helper;
 mod layout;
 mod mounts;
 mod orders;
+mod owned;
 mod places;
 mod policy;
 mod probe;

@@ -14,6 +14,7 @@ mod swaps;
 mod crowd;
 mod endings;
 mod files;
+mod groups;
 mod machine;
 mod network;
 mod protected;
