@@ -3,4 +3,5 @@
 //! A rule that several crates need lives here once. This crate depends on no other crate of the
 //! workspace, so any of them may use it.
 
+pub mod lifeline;
 pub mod regular_file;

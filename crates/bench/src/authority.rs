@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
+use sortie_base::lifeline::Lifeline;
 use sortie_core::{Layer, Policy, PolicyLayer, Touches};
 use sortie_policy::{Call, Compiled, ToolFacts};
 use sortie_sandbox::{Mode, Places, Sandbox, probe};
@@ -212,12 +213,14 @@ fn start(
 ) -> anyhow::Result<()> {
     use std::os::unix::process::CommandExt as _;
     let (program, arguments) = argv.split_first().context("nothing to start")?;
+    // A helper starts nothing without a lifeline; other programs do not read it.
+    let (_held, given) = Lifeline::new()?;
     let status = Command::new(program)
         .args(arguments)
         .current_dir(cwd)
         .env_clear()
         .envs(env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
+        .stdin(Stdio::from(given))
         .process_group(0)
         .status()?;
     ensure!(status.success(), "the command failed: {status}");

@@ -258,7 +258,7 @@ impl<'a> Dispatch<'a> {
             Recovery::Once(None) => Some(self.unknown(ready)),
             Recovery::Once(Some(remains)) => {
                 // Before the model looks: what still runs could do it behind its back.
-                let ended = remains.stop(&context).await;
+                let ended = remains.stop(&effect).await;
                 tracing::info!(%effect, ended, "ended what a call of a dead process had left running");
                 Some(self.unknown(ready))
             }

@@ -67,7 +67,7 @@ pub(crate) fn not_held(backend: Backend, network: &Network, grouped: bool) -> Ve
         Backend::Bubblewrap | Backend::Namespaces => {}
         Backend::Landlock => missing.extend([
             "The command sees the names and command lines of all processes on this machine.",
-            "A process that detaches itself can outlive a command that is killed.",
+            "A process that detaches itself can outlive a supervisor that the command kills.",
             "No new file can be made in the top folder of the workspace, and git cannot commit.",
             "Permissions, owners and times of files can be changed wherever the user may change them.",
             "Whether a file outside the workspace exists, and how large it is, can be asked.",

@@ -45,8 +45,9 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
             Order::Devices {} => say(&[&"--dev", &"/dev"]),
             // The helper does these itself, inside.
             Order::Parent { .. }
+            | Order::Lifeline { .. }
             | Order::Join { .. }
-            | Order::Adopt {}
+            | Order::Adopt { .. }
             | Order::Unshare { .. }
             | Order::DieWithParent {}
             | Order::NewRoot {}
@@ -67,6 +68,7 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
             | Order::Restrict { .. }
             | Order::DropPrivileges {}
             | Order::Filter { .. }
+            | Order::Become {}
             | Order::Report {} => {}
         }
     }

@@ -51,6 +51,10 @@ pub struct Confined {
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
+    /// Whether the program is a supervisor, which needs a
+    /// [`Lifeline`](sortie_base::lifeline::Lifeline) as its standard input. It starts nothing
+    /// without one, and ends everything that it started when the lifeline hangs up.
+    pub supervised: bool,
     /// Lives until no process of the command is left.
     pub guard: Guard,
     /// What applies, for the record.
@@ -182,7 +186,7 @@ impl Sandbox {
     pub fn confine(&self, policy: &Policy, command: Command) -> Result<Confined, Refusal> {
         let backend = self.backend()?;
         if backend == Backend::None {
-            return Ok(bare(policy, command));
+            return Ok(self.unconfined(policy.limits, command));
         }
         check_folders(policy)?;
         self.check_network(backend, &policy.network)?;
@@ -216,16 +220,21 @@ impl Sandbox {
         let view = layout::view(&self.scene(&request));
         let mut program = bubblewrap::words(&bwrap, &view, &request.policy.network, &request.cwd);
         program.push(HELPER_COMMAND.into());
-        let mut inner = proven(&view)?;
+        let mut inner = vec![Order::Lifeline { pass_on: false }];
+        inner.extend(proven(&view)?);
         inner.extend(self.inner(&request));
         program.extend(orders::words(&inner, &request.command.argv));
-        let outer = self.outer(&mut request);
+        let outer = self.outer(&mut request, true);
         Ok(self.confined(request, &outer, &program))
     }
 
     fn in_namespaces(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
         self.put_stand_ins(&mut request)?;
-        let mut orders = vec![Order::DieWithParent {}, Order::NewRoot {}];
+        let mut orders = vec![
+            Order::DieWithParent {},
+            Order::Lifeline { pass_on: false },
+            Order::NewRoot {},
+        ];
         let view = layout::view(&self.scene(&request));
         let proof = proven(&view)?;
         orders.extend(view);
@@ -237,7 +246,7 @@ impl Sandbox {
         orders.extend(self.inner(&request));
         let mut program = vec![self.helper.clone().into(), HELPER_COMMAND.into()];
         program.extend(orders::words(&orders, &request.command.argv));
-        let mut outer = self.outer(&mut request);
+        let mut outer = self.outer(&mut request, true);
         outer.push(Order::Unshare {
             network: match request.policy.network {
                 Network::Off | Network::Loopback => true,
@@ -253,8 +262,7 @@ impl Sandbox {
         request.guard.scratch = Some(owned);
         let rules = rights::rights(&self.scene(&request), &scratch);
         let rules = rules.map_err(|rights::TooMany| Refusal::TooWide)?;
-        let mut orders = self.outer(&mut request);
-        orders.push(Order::Adopt {});
+        let mut orders = self.outer(&mut request, false);
         orders.extend(self.identity(&scratch));
         orders.push(Order::Start {
             at: request.cwd.clone(),
@@ -267,11 +275,10 @@ impl Sandbox {
         Ok(self.confined(request, &orders, &program))
     }
 
-    /// What the first helper does, outside.
-    fn outer(&self, request: &mut Request<'_>) -> Vec<Order> {
-        let mut orders = vec![Order::Parent {
-            process: u64::from(std::process::id()),
-        }];
+    /// What the first helper does, outside. It passes its lifeline on if it starts another helper,
+    /// so that the one inside does not depend on those between it and the runtime.
+    fn outer(&self, request: &mut Request<'_>, pass_on: bool) -> Vec<Order> {
+        let mut orders = vec![Order::Lifeline { pass_on }, Order::Adopt { at_end: true }];
         request.guard.cage = self.cages.make(&request.policy.limits);
         let lists = request.guard.cage.iter().flat_map(Cage::lists);
         orders.extend(lists.map(|list| Order::Join { list }));
@@ -341,6 +348,7 @@ impl Sandbox {
             argv,
             cwd: request.cwd,
             env,
+            supervised: true,
             guard,
             applied,
         }
@@ -439,6 +447,73 @@ impl Sandbox {
         self.swept.call_once(|| sweep(&path));
         Owned::make(&path, SCRATCH, SCRATCH_MODE).map_err(|cause| Refusal::Folder { path, cause })
     }
+
+    /// The command as it is, as the operator chose: nothing is held, but it still ends with this
+    /// process. Its supervisor is a process of the same user, which the command can kill.
+    pub fn unconfined(&self, limits: Limits, command: Command) -> Confined {
+        if !cfg!(target_os = "linux") {
+            return Confined::bare(limits, command);
+        }
+        let orders = [
+            Order::Lifeline { pass_on: false },
+            Order::Adopt { at_end: false },
+        ];
+        let mut argv = vec![self.helper.clone().into(), HELPER_COMMAND.into()];
+        argv.extend(orders::words(&orders, &command.argv));
+        Confined {
+            argv,
+            supervised: true,
+            ..Confined::bare(limits, command)
+        }
+    }
+}
+
+impl Confined {
+    /// The command as it is, without a supervisor.
+    pub fn bare(limits: Limits, command: Command) -> Self {
+        Self {
+            argv: command.argv,
+            cwd: command.cwd,
+            env: command.env,
+            supervised: false,
+            guard: Guard::default(),
+            applied: Applied {
+                backend: Backend::None,
+                access: Access::ReadWrite,
+                network: Network::On,
+                landlock: 0,
+                limits,
+                control_group: false,
+                not_held: not_held(Backend::None, &Network::On, false),
+            },
+        }
+    }
+}
+
+/// The words before a program that is not in the sandbox, so that it and everything that it starts
+/// end with this process. It keeps its standard input. Its supervisor stays beside it.
+pub fn supervisor(helper: &Path) -> Vec<OsString> {
+    launcher(helper, &[Order::Adopt { at_end: true }])
+}
+
+/// The words before a program that is not in the sandbox, so that it ends with the thread that
+/// starts it, and so with this process. Nothing stays beside it; what it starts itself is not held.
+pub fn death_signal(helper: &Path) -> Vec<OsString> {
+    launcher(helper, &[Order::DieWithParent {}, Order::Become {}])
+}
+
+/// The parent is looked at last: one that dies after that ends a helper that has armed everything.
+fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
+    if !cfg!(target_os = "linux") {
+        return Vec::new();
+    }
+    let mut orders = orders.to_vec();
+    orders.push(Order::Parent {
+        process: u64::from(std::process::id()),
+    });
+    let mut words = vec![helper.into(), HELPER_COMMAND.into()];
+    words.extend(orders::words(&orders, &[]));
+    words
 }
 
 /// What the helper proves of a view before it goes on.
@@ -456,25 +531,6 @@ fn sweep(folder: &Path) {
             fs::remove_dir_all(path).ok();
         }
     });
-}
-
-/// The command as it is, as the operator chose.
-fn bare(policy: &Policy, command: Command) -> Confined {
-    Confined {
-        argv: command.argv,
-        cwd: command.cwd,
-        env: command.env,
-        guard: Guard::default(),
-        applied: Applied {
-            backend: Backend::None,
-            access: Access::ReadWrite,
-            network: Network::On,
-            landlock: 0,
-            limits: policy.limits,
-            control_group: false,
-            not_held: not_held(Backend::None, &Network::On, false),
-        },
-    }
 }
 
 /// Refuses folders that cannot be what was decided about. They are used by the names that they had

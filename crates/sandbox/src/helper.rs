@@ -15,12 +15,12 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rustix::fd::OwnedFd;
-
 use crate::orders::{self, Order};
 
-/// The exit code of a helper that could not do what it was told. The program was not started.
+/// The exit code of a helper that could not carry out an order. The program was not started.
 const REFUSED: u8 = 125;
+/// What the helper reports through its lifeline if its control group is gone.
+pub const GROUP_IS_GONE: u8 = b'g';
 
 /// Carries out the orders in the words, in this process, and runs the program that follows them.
 ///
@@ -49,6 +49,9 @@ enum Problem {
     /// There is nothing to run.
     #[error("there is no program to start")]
     NoProgram,
+    /// The process that asked for the program is gone.
+    #[error("the process that started this helper is gone, so the program is not started")]
+    Abandoned,
 }
 
 /// What the orders so far have gathered.
@@ -58,8 +61,13 @@ struct Gathered {
     write: Vec<PathBuf>,
     ports: Vec<u16>,
     limits: Vec<(String, u64)>,
-    parent: Option<OwnedFd>,
-    adopts: bool,
+    /// Becomes readable when the process that wants the program is gone.
+    life: Option<program::Life>,
+    adopts: Option<program::Adopts>,
+    becomes: bool,
+    /// Whether the next process is the first of another PID namespace. Then the kernel lets this
+    /// one start no thread.
+    left_namespace: bool,
     mounts: root::Mounts,
     promises: proof::Promises,
 }
@@ -84,14 +92,26 @@ fn obey(words: impl Iterator<Item = OsString>) -> Result<ExitCode, Problem> {
 
 fn carry_out(order: Order, gathered: &mut Gathered) -> io::Result<()> {
     match order {
-        Order::Parent { process } => gathered.parent = Some(program::hold_parent(process)?),
-        Order::Join { list } => files::write_existing(&list, "0")?,
-        Order::Adopt {} => {
+        Order::Parent { process } => gathered.life = Some(program::Life::of_parent(process)?),
+        Order::Lifeline { pass_on } => gathered.life = Some(program::Life::of_input(pass_on)?),
+        Order::Join { list } => {
+            let joined = files::write_existing(&list, "0");
+            if let (Err(error), Some(life)) = (&joined, &gathered.life)
+                && files::is_gone(error)
+            {
+                life.report(GROUP_IS_GONE);
+            }
+            joined?;
+        }
+        Order::Adopt { at_end } => {
             let own = rustix::process::getpid();
             rustix::process::set_child_subreaper(Some(own))?;
-            gathered.adopts = true;
+            gathered.adopts = Some(program::Adopts { at_end });
         }
-        Order::Unshare { network } => namespaces::leave(network)?,
+        Order::Unshare { network } => {
+            namespaces::leave(network)?;
+            gathered.left_namespace = true;
+        }
         Order::DieWithParent {} => {
             let kill = Some(rustix::process::Signal::KILL);
             rustix::process::set_parent_process_death_signal(kill)?;
@@ -142,6 +162,7 @@ fn carry_out(order: Order, gathered: &mut Gathered) -> io::Result<()> {
         Order::Restrict { ports, needed } => landlock::restrict(gathered, ports, needed)?,
         Order::DropPrivileges {} => privileges::drop_all()?,
         Order::Filter { families } => filter::install(&families)?,
+        Order::Become {} => gathered.becomes = true,
         // Answered before.
         Order::Report {} => {}
     }

@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Never reported: there is no helper to report it.
+pub const GROUP_IS_GONE: u8 = b'g';
+
 /// Refuses.
 pub fn run_helper(_words: impl Iterator<Item = OsString>) -> ExitCode {
     eprintln!("sortie sandbox: this system has no sandbox that Sortie knows");

@@ -367,7 +367,8 @@ impl View {
                 Order::Link { .. }
                 | Order::Parent { .. }
                 | Order::Join { .. }
-                | Order::Adopt {}
+                | Order::Lifeline { .. }
+                | Order::Adopt { .. }
                 | Order::Unshare { .. }
                 | Order::DieWithParent {}
                 | Order::NewRoot {}
@@ -390,6 +391,7 @@ impl View {
                 | Order::Restrict { .. }
                 | Order::DropPrivileges {}
                 | Order::Filter { .. }
+                | Order::Become {}
                 | Order::Report {} => continue,
             };
             if path.starts_with(at) {

@@ -44,11 +44,11 @@ mod tidier;
 mod watched;
 
 pub use applied::{Applied, Backend};
-pub use confine::{Command, Confined, Mode, Refusal, Sandbox};
+pub use confine::{Command, Confined, Mode, Refusal, Sandbox, death_signal, supervisor};
 pub use git::{LinkedWorktree, linked_worktree};
 pub use guard::{Guard, Undone};
 pub use held::open_folder;
-pub use helper::run_helper;
+pub use helper::{GROUP_IS_GONE, run_helper};
 pub use places::Places;
 pub use policy::{Access, Limits, Network, Policy};
 pub use probe::{Bubblewrap, Cgroups, Offer, probe};

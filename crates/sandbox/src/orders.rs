@@ -43,10 +43,14 @@ macro_rules! orders {
 orders! {
     /// Ends together with this process, which must be the parent.
     Parent "parent" (process: u64);
+    /// Ends when the socket that is its standard input hangs up. The program gets the socket, too,
+    /// if so said, because it is another helper; else it gets no input.
+    Lifeline "lifeline" (pass_on: bool);
     /// Enters the control group whose list of processes this file is.
     Join "join" (list: PathBuf);
-    /// Becomes the one to whom the orphans of its descendants are left, and ends them.
-    Adopt "adopt" ();
+    /// Becomes the subreaper of its descendants, and kills them all when its own supervisor is gone;
+    /// if so said, also when the program has ended by itself.
+    Adopt "adopt" (at_end: bool);
     /// Leaves the namespaces it was born into; that of the network too, if so said.
     Unshare "unshare" (network: bool);
     /// Is killed together with its parent.
@@ -104,6 +108,8 @@ orders! {
     DropPrivileges "drop-privileges" ();
     /// Gives up system calls.
     Filter "filter" (families: OsString);
+    /// Is replaced by the program, instead of starting it and waiting for it.
+    Become "become" ();
     /// Says what Landlock can do here, and ends.
     Report "report" ();
 }
@@ -200,6 +206,7 @@ mod tests {
         check(
             &[
                 Order::Parent { process: 7 },
+                Order::Lifeline { pass_on: true },
                 Order::Read {
                     from: odd.clone(),
                     at: odd.clone(),

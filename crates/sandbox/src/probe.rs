@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde::Serialize;
+use sortie_base::lifeline::Lifeline;
 
 use crate::HELPER_COMMAND;
 use crate::applied::Backend;
@@ -163,12 +164,14 @@ fn is_trusted(path: &Path) -> bool {
 }
 
 fn namespaces(helper: &Path) -> bool {
-    let (process, root) = (u64::from(std::process::id()), PathBuf::from("/usr"));
+    let root = PathBuf::from("/usr");
     let read = |path: &Path| Order::Read {
         from: path.to_owned(),
         at: path.to_owned(),
     };
     let build = [
+        Order::DieWithParent {},
+        Order::Lifeline { pass_on: false },
         Order::NewRoot {},
         read(&root),
         read(helper),
@@ -179,7 +182,11 @@ fn namespaces(helper: &Path) -> bool {
         Order::DropPrivileges {},
         Order::Report {},
     ];
-    let outer = [Order::Parent { process }, Order::Unshare { network: true }];
+    let outer = [
+        Order::Lifeline { pass_on: true },
+        Order::Adopt { at_end: true },
+        Order::Unshare { network: true },
+    ];
     let mut inner = vec![helper.into(), OsString::from(HELPER_COMMAND)];
     inner.extend(orders::words(&build, &[]));
     let words = orders::words(&outer, &inner);
@@ -194,9 +201,11 @@ fn landlock(helper: &Path) -> u32 {
         .unwrap_or(0)
 }
 
-/// The output of a program that ended well.
+/// The output of a program that ended well. The lifeline ends a helper with this process; other
+/// programs do not look at it.
 fn answer(command: &mut Command) -> Option<String> {
-    let command = command.env_clear().stdin(Stdio::null());
+    let (_held, given) = Lifeline::new().ok()?;
+    let command = command.env_clear().stdin(Stdio::from(given));
     let output = command.stderr(Stdio::null()).output().ok()?;
     let bytes = output
         .stdout

@@ -61,7 +61,8 @@ fn place(order: &Order) -> Option<Place<'_>> {
         Order::Link { .. }
         | Order::Parent { .. }
         | Order::Join { .. }
-        | Order::Adopt {}
+        | Order::Lifeline { .. }
+        | Order::Adopt { .. }
         | Order::Unshare { .. }
         | Order::DieWithParent {}
         | Order::NewRoot {}
@@ -84,6 +85,7 @@ fn place(order: &Order) -> Option<Place<'_>> {
         | Order::Restrict { .. }
         | Order::DropPrivileges {}
         | Order::Filter { .. }
+        | Order::Become {}
         | Order::Report {} => None,
     }
 }

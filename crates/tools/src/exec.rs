@@ -17,7 +17,8 @@ use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sortie_core::{
-    Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
+    EffectId, Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
+    Touches,
 };
 use sortie_sandbox::{Applied, Command, Confined, Sandbox, Undone};
 
@@ -26,8 +27,7 @@ use crate::blocking::blocking;
 use crate::confine::Workspace;
 use crate::sandbox::Wanted;
 use capture::Capture;
-use process::{Ending, Process};
-use remains::Sweep;
+use process::{Ended, Ending, Process};
 
 /// The longest command.
 const MAX_COMMAND_BYTES: usize = 100 * 1024;
@@ -41,11 +41,11 @@ const SPELLINGS: &[Spelling] = &[Spelling {
 
 /// Runs shell commands.
 ///
-/// Each command and all its descendants carry the name of their effect in the variable
-/// `SORTIE_EFFECT`, by which they are found and ended when the process that started them has died,
-/// and also after a timeout or a cancelled call if they have left the process group. One that
-/// clears its environment and its group is out of that reach; the sandbox holds it, as all of its
-/// processes end with its first.
+/// Each command has a supervisor, which ends it together with the process that started it, after a
+/// timeout, and when its call is dropped. Should a supervisor be killed, processes are found by the
+/// name of their effect, which each command and all its descendants carry in the variable
+/// `SORTIE_EFFECT`. One that clears its environment is out of that reach; a sandbox with namespaces
+/// holds it, as all of its processes end with its first.
 #[derive(Debug)]
 pub struct Exec {
     spec: ToolSpec,
@@ -97,16 +97,18 @@ impl Exec {
     async fn prepare(
         &self,
         context: &ToolContext<'_>,
-        arguments: Arguments,
+        arguments: &Arguments,
         time: Duration,
     ) -> Result<Confined, ToolFailure> {
         let wanted = Wanted::of(context, self.sandbox.clone(), time);
         let mut env = self.environment.clone();
         env.push((marked::VARIABLE.into(), context.effect.to_string().into()));
-        let argv = vec![self.shell.clone(), "-c".into(), arguments.command.into()];
+        let command = arguments.command.clone();
+        let argv = vec![self.shell.clone(), "-c".into(), command.into()];
         let root = context.workspace.to_owned();
+        let workdir = arguments.workdir.clone();
         blocking(move |_| {
-            let cwd = working_directory(&root, arguments.workdir.as_deref())?;
+            let cwd = working_directory(&root, workdir.as_deref())?;
             wanted.confine(Command { argv, cwd, env })
         })
         .await
@@ -141,15 +143,21 @@ impl Tool for Exec {
         at_most("command", &arguments.command, MAX_COMMAND_BYTES)?;
         let limit = limit(context.exec_timeout, arguments.timeout_seconds);
         // Dropped last, when the command and all that it started were ended.
-        let confined = self.prepare(context, arguments, limit).await?;
+        let mut confined = self.prepare(context, &arguments, limit).await?;
         let mut capture = Capture::default();
-        let sweep = Sweep::after(context.effect);
-        let ending = run(&confined, limit, &mut capture).await.map_err(|error| {
-            ToolFailure::new(format!(
-                "The command could not be started: {error}. Check it and the working directory, or report it."
-            ))
-        })?;
-        sweep.unless_clean(ending);
+        let mut ended = run(&confined, context.effect, limit, &mut capture)
+            .await
+            .map_err(not_started)?;
+        if ended.missed_its_group {
+            // The command has not begun. Another program removed the group between its making and
+            // the joining.
+            confined = self.prepare(context, &arguments, limit).await?;
+            capture = Capture::default();
+            ended = run(&confined, context.effect, limit, &mut capture)
+                .await
+                .map_err(not_started)?;
+        }
+        let ending = ended.ending;
         let (guard, applied) = (confined.guard, confined.applied);
         let undone = blocking(move |_| Ok(guard.finish())).await?;
         Ok(ToolAnswer {
@@ -163,10 +171,19 @@ impl Tool for Exec {
 
 async fn run(
     confined: &Confined,
+    effect: &EffectId,
     limit: Duration,
     capture: &mut Capture,
-) -> std::io::Result<Ending> {
-    Process::start(confined)?.finish(limit, capture).await
+) -> std::io::Result<Ended> {
+    let mut process = Process::start(confined, effect)?;
+    process.finish(limit, capture).await
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]
+fn not_started(error: std::io::Error) -> ToolFailure {
+    ToolFailure::new(format!(
+        "The command could not be started: {error}. Check it and the working directory, or report it."
+    ))
 }
 
 /// What really applied, for the record.

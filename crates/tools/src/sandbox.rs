@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use sortie_core::{Confinement, SandboxMode, ToolContext, ToolFailure, Worktree};
 use sortie_sandbox::{
-    Access, Applied, Backend, Command, Confined, Guard, Limits, Network, Policy, Sandbox,
-    linked_worktree,
+    Access, Backend, Command, Confined, Limits, Network, Policy, Sandbox, linked_worktree,
 };
 
 const GIB: u64 = 1 << 30;
@@ -59,7 +58,13 @@ impl Wanted {
     /// The command that is really started, or why none is. Looks at files: not for async threads.
     pub(crate) fn confine(mut self, command: Command) -> Result<Confined, ToolFailure> {
         match self.confinement.sandbox {
-            SandboxMode::Off => return Ok(bare(command, self.policy.limits)),
+            SandboxMode::Off => {
+                let limits = self.policy.limits;
+                return Ok(match self.sandbox {
+                    Some(sandbox) => sandbox.unconfined(limits, command),
+                    None => Confined::bare(limits, command),
+                });
+            }
             SandboxMode::Required => {}
         }
         let refused = |refusal| ToolFailure::new(format!("{refusal}"));
@@ -113,24 +118,5 @@ fn limits(time: Duration) -> Limits {
         file_bytes: MAX_FILE_BYTES,
         open_files: MAX_OPEN_FILES,
         scratch_bytes: MAX_SCRATCH_BYTES,
-    }
-}
-
-/// The command as it is: the operator's explicit choice.
-fn bare(command: Command, limits: Limits) -> Confined {
-    Confined {
-        argv: command.argv,
-        cwd: command.cwd,
-        env: command.env,
-        guard: Guard::default(),
-        applied: Applied {
-            backend: Backend::None,
-            access: Access::ReadWrite,
-            network: Network::On,
-            landlock: 0,
-            limits,
-            control_group: false,
-            not_held: vec!["Nothing is held: the sandbox is switched off."],
-        },
     }
 }

@@ -334,7 +334,8 @@ pub(crate) async fn stop_remains(tool: &dyn Tool, folder: &Folder) -> usize {
     };
     let setting = Setting::new(folder, GENEROUS);
     let delegation = Delegation::default();
-    remains.stop(&setting.context(folder, &delegation)).await
+    let context = setting.context(folder, &delegation);
+    remains.stop(context.effect).await
 }
 
 pub(crate) async fn recover(

@@ -1,9 +1,9 @@
-//! What a shell command still does after its process has died.
+//! What a shell command still does after its runtime and its supervisor have died.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::life::runs;
-use crate::world::World;
+use crate::world::{Running, World};
 
 /// A child whose command goes on without its runtime, and has an effect much later.
 const LATE: &str = r#"
@@ -39,16 +39,42 @@ impl Drop for Orphan {
     }
 }
 
-fn check(command: &str) {
-    let world = World::new();
+/// The supervisor of a command: the one above it that the runtime has started.
+fn supervisor(run: &Running, command: Pid) -> Pid {
+    let mut process = command;
+    loop {
+        let number = process.as_raw_nonzero();
+        let status = std::fs::read_to_string(format!("/proc/{number}/status")).unwrap();
+        let mut lines = status.lines();
+        let parent = lines.find_map(|line| line.strip_prefix("PPid:")).unwrap();
+        let parent: i32 = parent.trim().parse().unwrap();
+        if u32::try_from(parent).unwrap() == run.pid() {
+            return process;
+        }
+        process = Pid::from_raw(parent).expect("the runtime is above its command");
+    }
+}
+
+/// Starts the command and kills the runtime. A sandbox dies with its runtime, and so does a command
+/// without one as long as its supervisor lives, so that is killed, too. It is stopped first: it
+/// would end the command faster than the test could kill it.
+fn crash(world: &World, command: &str) -> Orphan {
     let model = world.scenario(&LATE.replace("COMMAND", command));
-    // A sandbox dies with its runtime; without one the command is found by its mark.
     let bare = ["-c", "sandbox.mode=off"];
     let mut run = world.start(&["run", "top", "--yes", bare[0], bare[1], "--model", &model]);
     let orphan = Orphan(world.pid_in("pid"));
+    let supervisor = supervisor(&run, orphan.0);
+    kill_process(supervisor, Signal::STOP).unwrap();
     run.signal(Signal::KILL);
+    kill_process(supervisor, Signal::KILL).unwrap();
     assert_eq!(run.end().code, None);
-    assert!(runs(orphan.0), "it outlives its runtime: {command}");
+    assert!(runs(orphan.0), "it outlives its supervisor: {command}");
+    orphan
+}
+
+fn check(command: &str) {
+    let world = World::new();
+    let orphan = crash(&world, command);
     let resumed = world.ok(&["resume", "-v"]);
     assert!(
         resumed.err.contains("had left running"),
@@ -66,4 +92,18 @@ fn check(command: &str) {
 fn the_model_looks_only_when_what_a_crash_left_has_ended() {
     check(STAYS);
     check(LEAVES);
+}
+
+#[test]
+fn a_command_without_a_sandbox_ends_with_its_runtime() {
+    for command in [STAYS, LEAVES] {
+        let world = World::new();
+        let model = world.scenario(&LATE.replace("COMMAND", command));
+        let bare = ["-c", "sandbox.mode=off"];
+        let mut run = world.start(&["run", "top", "--yes", bare[0], bare[1], "--model", &model]);
+        let orphan = Orphan(world.pid_in("pid"));
+        run.signal(Signal::KILL);
+        assert_eq!(run.end().code, None);
+        world.until("the command is gone", |_| !runs(orphan.0));
+    }
 }

@@ -124,7 +124,7 @@ pub trait Reconcile: Send + Sync {
 #[async_trait]
 pub trait Remains: Send + Sync {
     /// Ends whatever a call that a crash interrupted has left running; returns how many processes.
-    async fn stop(&self, context: &ToolContext<'_>) -> usize;
+    async fn stop(&self, effect: &EffectId) -> usize;
 }
 
 /// Whether a call happened before the crash.

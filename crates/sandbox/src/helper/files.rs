@@ -29,6 +29,15 @@ pub(super) fn write_existing(at: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
+/// Whether an error says that a control file was removed, before or after it was opened.
+pub(super) fn is_gone(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(
+        errno,
+        Some(rustix::io::Errno::NOENT | rustix::io::Errno::NODEV)
+    )
+}
+
 /// Writes a file that must not exist yet, and the folders above it.
 pub(super) fn write_new(at: &Path, text: &OsStr) -> io::Result<()> {
     if let Some(folder) = at.parent() {

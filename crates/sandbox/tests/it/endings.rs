@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use sortie_base::lifeline::Lifeline;
 use sortie_sandbox::Backend;
 
 use crate::support::{World, backends, small, start, with_namespaces};
@@ -156,8 +157,9 @@ fn a_runtime_in_small() {
             .args(arguments)
             .current_dir(&confined.cwd)
             .env_clear();
-        let child = command.envs(confined.env.iter().cloned()).spawn();
-        std::mem::forget((child.unwrap(), confined));
+        let (lifeline, input) = Lifeline::new().unwrap();
+        command.envs(confined.env.iter().cloned()).stdin(input);
+        std::mem::forget((command.spawn().unwrap(), confined, lifeline));
     }
     println!("at {}", world.root().display());
     let mut never = String::new();

@@ -1,5 +1,6 @@
 //! What a command has of the machine: processes, devices, privileges.
 
+use sortie_base::lifeline::Lifeline;
 use sortie_sandbox::{Backend, Mode, Sandbox};
 
 use crate::support::{OFFER, World, backends, with_namespaces};
@@ -177,19 +178,18 @@ fn open_files_of_the_runtime_are_not_handed_on() {
         let mut words = vec![
             "/bin/sh".into(),
             "-c".into(),
-            "exec 7<\"$HOME/.netrc\"; \"$@\" & wait $!".into(),
+            "exec 7<\"$HOME/.netrc\"; \"$@\"; exit $?".into(),
             "sh".into(),
         ];
         words.extend(confined.argv.iter().cloned());
-        // The helper only obeys its parent, which is that shell here.
-        let at = words.iter().position(|word| word == "parent").unwrap();
-        words.drain(at..at + 2);
+        let (_lifeline, input) = Lifeline::new().unwrap();
         let output = std::process::Command::new(&words[0])
             .args(&words[1..])
             .current_dir(&confined.cwd)
             .env_clear()
             .envs(confined.env.iter().cloned())
             .env("HOME", &world.home)
+            .stdin(std::process::Stdio::from(input))
             .output()
             .unwrap();
         // Three, and the folder that is listed.
@@ -224,7 +224,8 @@ fn without_a_sandbox_there_is_no_command() {
     }
     let bare = make(Mode::Off, OFFER.clone()).confine(&world.policy(), world.shell("true"));
     let bare = bare.unwrap();
-    assert_eq!(bare.argv, world.shell("true").argv);
+    assert!(bare.supervised, "it still ends with the runtime");
+    assert!(bare.argv.ends_with(&world.shell("true").argv));
     assert_eq!(bare.applied.backend, Backend::None);
     assert_eq!(bare.applied.not_held.len(), 1);
 }
@@ -247,6 +248,7 @@ fn a_helper_that_cannot_obey_starts_nothing() {
         &["--"][..],
         &["allow", "--", "echo", "x"],
         &["parent", "1", "--", "echo", "x"],
+        &["lifeline", "no", "--", "echo", "x"],
         &["join", "/missing/list", "--", "echo", "x"],
         &["start", "/missing", "--", "echo", "x"],
         &["filter", "open", "--", "echo", "x"],

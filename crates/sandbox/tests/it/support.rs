@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::LazyLock;
 
+use sortie_base::lifeline::Lifeline;
 use sortie_sandbox::{
     Backend, Command, Confined, Limits, Mode, Offer, Places, Policy, Refusal, Sandbox, Undone,
     probe,
@@ -192,19 +193,50 @@ impl World {
     /// Runs a script without a sandbox.
     pub(crate) fn bare(&self, script: &str) -> (Option<i32>, String) {
         let command = self.shell(script);
-        let (child, mut output) = launch(&command.argv, &command.cwd, &command.env);
+        let input = Stdio::null();
+        let (child, mut output) = launch(&command.argv, &command.cwd, &command.env, input);
         finish(child, &mut output)
     }
 }
 
-pub(crate) fn start(confined: &Confined) -> (Child, std::io::PipeReader) {
-    launch(&confined.argv, &confined.cwd, &confined.env)
+/// The output of a started command, which ends when this is dropped.
+pub(crate) struct Output {
+    reader: std::io::PipeReader,
+    _lifeline: Option<Lifeline>,
+}
+
+impl std::io::Read for Output {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.reader.read(buffer)
+    }
+}
+
+impl AsFd for Output {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.reader.as_fd()
+    }
+}
+
+pub(crate) fn start(confined: &Confined) -> (Child, Output) {
+    let (lifeline, input) = if confined.supervised {
+        let (held, given) = Lifeline::new().unwrap();
+        (Some(held), Stdio::from(given))
+    } else {
+        (None, Stdio::null())
+    };
+    let (child, reader) = launch(&confined.argv, &confined.cwd, &confined.env, input);
+    let output = Output {
+        reader,
+        _lifeline: lifeline,
+    };
+    (child, output)
 }
 
 fn launch(
     argv: &[OsString],
     cwd: &Path,
     env: &[(OsString, OsString)],
+    input: Stdio,
 ) -> (Child, std::io::PipeReader) {
     let (reader, writer) = std::io::pipe().unwrap();
     let child = std::process::Command::new(&argv[0])
@@ -212,7 +244,7 @@ fn launch(
         .current_dir(cwd)
         .env_clear()
         .envs(env.iter().cloned())
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(writer.try_clone().unwrap())
         .stderr(writer)
         .process_group(0)
@@ -220,7 +252,7 @@ fn launch(
     (child.unwrap(), reader)
 }
 
-pub(crate) fn finish(mut child: Child, output: &mut std::io::PipeReader) -> (Option<i32>, String) {
+pub(crate) fn finish(mut child: Child, output: &mut impl std::io::Read) -> (Option<i32>, String) {
     let mut bytes = Vec::new();
     output.read_to_end(&mut bytes).unwrap();
     let status = child.wait().unwrap();

@@ -1,23 +1,34 @@
 //! A program with all its descendants: started, read, and stopped as one group.
+//!
+//! The program is the supervisor of the command. The runtime holds its lifeline: the supervisor ends
+//! everything when the lifeline is dropped, and also when the runtime dies.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
-use sortie_sandbox::Confined;
+use sortie_base::lifeline::Lifeline;
+use sortie_core::EffectId;
+use sortie_sandbox::{Backend, Confined, GROUP_IS_GONE};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind};
 use tokio::time::timeout;
 
 use super::capture::Capture;
+use super::remains::sweep;
 
 /// How long a program may clean up after it was asked to end.
 const TERM_GRACE: Duration = Duration::from_millis(500);
 /// How long output is awaited after the program ended and others still hold it open.
 const PIPE_GRACE: Duration = Duration::from_millis(250);
+/// How long a supervisor gets to end what has left its group. Without namespaces nothing else ends
+/// it; with them the kernel does, and the supervisor need not be awaited. It takes some milliseconds
+/// on an idle machine; only one that was stopped is waited for until then.
+const SUPERVISOR_GRACE: Duration = Duration::from_secs(5);
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -35,11 +46,27 @@ pub(super) enum Ending {
     TimedOut,
 }
 
-/// A running program. Dropping it kills the whole group at once.
+/// How a program ended, and whether it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// How it ended.
+    pub(super) ending: Ending,
+    /// Whether the supervisor started nothing because its control group was removed before it could
+    /// join. The command is then to be started again, with a new group.
+    pub(super) missed_its_group: bool,
+}
+
+/// A running program. Dropping it ends everything that belongs to it: at once, or as soon as its
+/// supervisor has found what left the group.
 #[derive(Debug)]
 pub(super) struct Process {
     group: Group,
-    child: Child,
+    effect: EffectId,
+    /// Taken away only when this is dropped.
+    child: Option<Child>,
+    lifeline: Option<Lifeline>,
+    /// Whether only the supervisor finds the processes that have left the group.
+    needs_supervisor: bool,
     output: Option<ChildStdout>,
     buffer: Vec<u8>,
     exits: Signals,
@@ -47,7 +74,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts the program as the leader of its own group, both outputs in one pipe.
-    pub(super) fn start(confined: &Confined) -> io::Result<Self> {
+    pub(super) fn start(confined: &Confined, effect: &EffectId) -> io::Result<Self> {
         // Listened to before the start, so that no exit is missed.
         let exits = tokio::signal::unix::signal(SignalKind::child())?;
         let (reader, writer) = io::pipe()?;
@@ -56,12 +83,18 @@ impl Process {
         let [program, arguments @ ..] = confined.argv.as_slice() else {
             return Err(io::Error::other("there is no program to start"));
         };
+        let (lifeline, input) = if confined.supervised {
+            let (held, given) = Lifeline::new()?;
+            (Some(held), Stdio::from(given))
+        } else {
+            (None, Stdio::null())
+        };
         let child = Command::new(program)
             .args(arguments)
             .current_dir(&confined.cwd)
             .env_clear()
             .envs(confined.env.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(writer.try_clone()?)
             .stderr(writer)
             .process_group(0)
@@ -72,7 +105,13 @@ impl Process {
         let leader = leader.ok_or_else(|| io::Error::other("the program has no process id"))?;
         Ok(Self {
             group: Group { leader },
-            child,
+            effect: effect.clone(),
+            child: Some(child),
+            lifeline,
+            needs_supervisor: match confined.applied.backend {
+                Backend::Bubblewrap | Backend::Namespaces => false,
+                Backend::Landlock | Backend::None => confined.supervised,
+            },
             output: Some(output),
             buffer: vec![0; READ_BYTES],
             exits,
@@ -84,25 +123,59 @@ impl Process {
         &mut self,
         limit: Duration,
         capture: &mut Capture,
-    ) -> io::Result<Ending> {
+    ) -> io::Result<Ended> {
         let in_time = timeout(limit, self.read_until_exit(capture)).await;
         if in_time.is_err() {
-            self.group.signal(Signal::TERM);
+            self.ask_to_end();
             // Whether it went in peace or not, the whole group is killed next.
             timeout(TERM_GRACE, self.read_until_exit(capture))
                 .await
                 .ok();
         }
         let drained = timeout(PIPE_GRACE, self.drain(capture)).await;
+        if self.needs_supervisor && !self.group.leader_has_exited() {
+            self.hang_up();
+            // One that does not end by then is killed with its group.
+            timeout(SUPERVISOR_GRACE, self.read_until_exit(capture))
+                .await
+                .ok();
+        }
         self.group.signal(Signal::KILL);
-        let status = self.child.wait().await?;
-        Ok(match in_time {
+        let status = match &mut self.child {
+            Some(child) => child.wait().await?,
+            None => return Err(io::Error::other("the program was waited for already")),
+        };
+        let ending = match in_time {
             Err(_) => Ending::TimedOut,
             Ok(()) => Ending::Exited {
                 status,
                 held_open: drained.is_err(),
             },
+        };
+        let lost = self.needs_supervisor && status.signal().is_some();
+        if lost || in_time.is_err() || drained.is_err() {
+            // What ended by itself is not swept, so that the usual call costs nothing.
+            sweep(&self.effect);
+        }
+        let report = self.lifeline.as_ref().and_then(Lifeline::report);
+        Ok(Ended {
+            ending,
+            missed_its_group: report == Some(GROUP_IS_GONE),
         })
+    }
+
+    /// Asks the program to end by itself. Without namespaces the supervisor passes the request on: a
+    /// signal to the group could hit the supervisor before it has started to ignore it.
+    fn ask_to_end(&self) {
+        let lifeline = self.lifeline.as_ref().filter(|_| self.needs_supervisor);
+        if !lifeline.is_some_and(Lifeline::ask_to_end) {
+            self.group.signal(Signal::TERM);
+        }
+    }
+
+    /// Tells the supervisor to end everything.
+    fn hang_up(&mut self) {
+        self.lifeline = None;
     }
 
     async fn read_until_exit(&mut self, capture: &mut Capture) {
@@ -138,7 +211,7 @@ async fn read(output: &mut Option<ChildStdout>, buffer: &mut [u8]) -> usize {
 
 /// A process group, named by its leader. While the leader is not reaped, its number cannot become
 /// anybody else's, so signals are sent only before that.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Group {
     leader: Pid,
 }
@@ -148,6 +221,25 @@ impl Group {
         // There may be nobody left to hear it.
         rustix::process::kill_process_group(self.leader, signal).ok();
     }
+
+    /// Blocks until the leader has ended, or for this long.
+    #[cfg(target_os = "linux")]
+    fn await_leader(&self, patience: Duration) {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        use rustix::process::{PidfdFlags, pidfd_open};
+        let Ok(patience) = Timespec::try_from(patience) else {
+            return;
+        };
+        // Without a handle the group is killed at once.
+        if let Ok(leader) = pidfd_open(self.leader, PidfdFlags::empty()) {
+            let mut ended = [PollFd::new(&leader, PollFlags::IN)];
+            poll(&mut ended, Some(&patience)).ok();
+        }
+    }
+
+    /// There are no supervisors here.
+    #[cfg(not(target_os = "linux"))]
+    fn await_leader(&self, _patience: Duration) {}
 
     /// Whether the leader has ended; it is looked at but not reaped, so that its number stays ours.
     fn leader_has_exited(&self) -> bool {
@@ -163,8 +255,25 @@ impl Group {
 impl Drop for Process {
     fn drop(&mut self) {
         // Once the leader was reaped it has no id, and the group was killed before.
-        if self.child.id().is_some() {
-            self.group.signal(Signal::KILL);
+        let Some(child) = self.child.take().filter(|child| child.id().is_some()) else {
+            return;
+        };
+        self.hang_up();
+        let (group, effect) = (self.group, self.effect.clone());
+        let end = move || {
+            group.signal(Signal::KILL);
+            sweep(&effect);
+            // Not reaped before, so that the id of the group stays its own.
+            drop(child);
+        };
+        if self.needs_supervisor && !group.leader_has_exited() {
+            // Not in this thread: on a loaded machine it takes a while.
+            std::thread::spawn(move || {
+                group.await_leader(SUPERVISOR_GRACE);
+                end();
+            });
+        } else {
+            end();
         }
     }
 }

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sortie_core::{EffectId, Remains, ToolContext};
+use sortie_core::{EffectId, Remains};
 
 use super::Exec;
 use super::marked::kill_marked;
-use super::process::Ending;
 
 /// How often is looked at most. With the pause this takes about a second.
 const MAX_LOOKS: usize = 50;
@@ -22,11 +21,11 @@ const MAX_SWEEPS: usize = 5;
 
 #[async_trait]
 impl Remains for Exec {
-    async fn stop(&self, context: &ToolContext<'_>) -> usize {
+    async fn stop(&self, effect: &EffectId) -> usize {
         let mut ended = BTreeSet::new();
         let mut quiet = 0;
         for _ in 0..MAX_LOOKS {
-            let found = look(context.effect.clone()).await;
+            let found = look(effect.clone()).await;
             quiet = if found.is_empty() { quiet + 1 } else { 0 };
             ended.extend(found);
             if quiet == QUIET_LOOKS {
@@ -44,50 +43,16 @@ async fn look(effect: EffectId) -> Vec<u32> {
     looked.unwrap_or_default()
 }
 
-/// Ends, when it is dropped, those who have left the process group of a command, unless its call
-/// went well: then nothing is looked for, so that the usual call costs nothing. Whoever left the
-/// group and the output of a command that ended by itself goes on.
-#[derive(Debug)]
-pub(super) struct Sweep<'a> {
-    effect: Option<&'a EffectId>,
-}
-
-impl<'a> Sweep<'a> {
-    /// To be dropped after the command.
-    pub(super) const fn after(effect: &'a EffectId) -> Self {
-        Self {
-            effect: Some(effect),
-        }
-    }
-
-    /// Calls it off if the command ended by itself and nobody held its output.
-    pub(super) fn unless_clean(mut self, ending: Ending) {
-        match ending {
-            Ending::Exited {
-                held_open: false, ..
-            } => self.effect = None,
-            Ending::Exited {
-                held_open: true, ..
-            }
-            | Ending::TimedOut => {}
-        }
-    }
-}
-
-impl Drop for Sweep<'_> {
-    fn drop(&mut self) {
-        let Some(effect) = self.effect else {
+/// Ends processes that carry the effect and have left the process group of their command.
+pub(super) fn sweep(effect: &EffectId) {
+    let mut seen = BTreeSet::new();
+    for _ in 0..MAX_SWEEPS {
+        let found = kill_marked(effect);
+        // The killed take a moment to go; only somebody new is a reason to look again.
+        let before = seen.len();
+        seen.extend(found);
+        if seen.len() == before {
             return;
-        };
-        let mut seen = BTreeSet::new();
-        for _ in 0..MAX_SWEEPS {
-            let found = kill_marked(effect);
-            // The killed take a moment to go; only somebody new is a reason to look again.
-            let before = seen.len();
-            seen.extend(found);
-            if seen.len() == before {
-                return;
-            }
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use crate::support::{Scene, ending, shell};
+use crate::support::{OFFER, Scene, ending, shell};
 
 /// How many timeouts leave nothing.
 const TRIES: usize = 1_000;
@@ -14,6 +13,8 @@ const TRIES: usize = 1_000;
 const AT_ONCE: usize = 50;
 /// How long a command gets: enough that it has left nothing undone to survive.
 const TIME: Duration = Duration::from_secs(1);
+/// How many commands lose their group.
+const MAX_REMOVALS: usize = 10;
 /// How long the dead may take to be gone.
 const PROMISE: Duration = Duration::from_secs(2);
 
@@ -66,20 +67,62 @@ async fn nobody_has(word: &str) {
     }
 }
 
-/// The detector detects: without a sandbox, one who cleared its environment is left.
+/// Also without a sandbox: the supervisor adopts processes that leave the command. The detector
+/// detects them while they run.
 #[tokio::test]
-async fn without_a_sandbox_somebody_is_left() {
-    let mut scene = Scene::new().bare();
+async fn a_timeout_without_a_sandbox_leaves_no_process() {
+    let (mut scene, shell) = (Scene::new().bare(), shell());
     scene.time = TIME;
     let seconds = unique(&scene);
-    let answer = scene.run(&shell(), &daemons(&seconds)).await.unwrap();
+    let command = daemons(&seconds).replace("echo ready", "echo x > ready");
+    let look = async {
+        ready(&scene).await;
+        who_has(&seconds).len()
+    };
+    let (answer, found) = tokio::join!(scene.run(&shell, &command), look);
+    let answer = answer.unwrap();
     assert!(ending(&answer).starts_with("timed out"), "{}", answer.text);
-    let left = who_has(&seconds);
-    for number in &left {
-        let number = Pid::from_raw(i32::try_from(*number).unwrap()).unwrap();
-        kill_process(number, Signal::KILL).unwrap();
+    assert!(found > 1, "the command and its daemons were there: {found}");
+    nobody_has(&seconds).await;
+}
+
+/// Another program removes the control group of a command before the command has joined it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_group_vanished_gets_another() {
+    if OFFER.cgroups.parents.is_empty() {
+        println!("skipped: no control groups can be made here");
+        return;
     }
-    assert!(!left.is_empty(), "the control leaves somebody");
+    let (scene, shell) = (Scene::new(), shell());
+    let mut removed = 0;
+    for _ in 0..MAX_REMOVALS {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let remover = std::thread::spawn(move || remove_one_group(&told));
+        let answer = scene.run(&shell, "echo done").await.unwrap();
+        stop.store(true, Ordering::SeqCst);
+        removed += usize::from(remover.join().unwrap());
+        assert_eq!(answer.text, "done\nexit code: 0");
+    }
+    assert!(removed > 0, "no group was removed in time");
+}
+
+/// Removes the next group of this process before a process has joined it, until told to stop.
+fn remove_one_group(stop: &AtomicBool) -> bool {
+    let ours = format!("sortie-{}-", std::process::id());
+    while !stop.load(Ordering::SeqCst) {
+        for parent in &OFFER.cgroups.parents {
+            for entry in std::fs::read_dir(parent).unwrap().flatten() {
+                let name = entry.file_name();
+                let is_ours = name.to_str().is_some_and(|name| name.starts_with(&ours));
+                // A group with a process in it is busy.
+                if is_ours && std::fs::remove_dir(entry.path()).is_ok() {
+                    return true;
+                }
+            }
+        }
+    }
+    false
 }
 
 /// Each try has a workspace of its own: that several commands of one workspace do not disturb each

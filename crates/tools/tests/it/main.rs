@@ -7,4 +7,5 @@
 
 mod endings;
 mod held;
+mod starts;
 mod support;

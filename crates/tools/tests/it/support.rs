@@ -19,7 +19,7 @@ const HELPER: &str = env!("CARGO_BIN_EXE_sortie-tools-helper");
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const RUN: &str = "01900000-0000-7000-8000-000000000001";
 
-static OFFER: LazyLock<Offer> = LazyLock::new(|| probe(&places(), Path::new(HELPER)));
+pub(crate) static OFFER: LazyLock<Offer> = LazyLock::new(|| probe(&places(), Path::new(HELPER)));
 
 fn places() -> Places {
     Places {
@@ -31,8 +31,13 @@ fn places() -> Places {
 
 /// A shell with the best sandbox of this machine.
 pub(crate) fn shell() -> Exec {
+    shell_in(Mode::Best, OFFER.clone())
+}
+
+/// A shell with this sandbox.
+pub(crate) fn shell_in(mode: Mode, offer: Offer) -> Exec {
     let helper = PathBuf::from(HELPER);
-    let sandbox = Sandbox::new(Mode::Best, OFFER.clone(), places(), helper);
+    let sandbox = Sandbox::new(mode, offer, places(), helper);
     let environment = vec![
         ("PATH".into(), PATH.into()),
         ("GIT_AUTHOR_NAME".into(), "T".into()),
@@ -69,6 +74,14 @@ impl Scene {
             worktree: None,
             time: Duration::from_secs(60),
             next: AtomicU32::new(0),
+        }
+    }
+
+    /// One whose workspace is there already, and stays.
+    pub(crate) fn at(workspace: &Path) -> Self {
+        Self {
+            workspace: workspace.to_owned(),
+            ..Self::new()
         }
     }
 
@@ -134,8 +147,7 @@ impl Scene {
         let Recovery::Once(Some(remains)) = shell.recovery() else {
             panic!("{:?}", shell.recovery());
         };
-        let call = CallId::new(1, 0);
-        remains.stop(&self.context(effect, &call)).await
+        remains.stop(effect).await
     }
 
     fn context<'a>(&'a self, effect: &'a EffectId, call: &'a CallId) -> ToolContext<'a> {
