@@ -142,6 +142,13 @@ impl Batch {
         }
     }
 
+    /// Calls that were under way when an earlier process died.
+    pub(crate) fn interrupted(&self) -> Vec<CallId> {
+        let interrupted = |open: &&OpenCall| matches!(open.status, CallStatus::Interrupted { .. });
+        let calls = self.calls.iter().filter(interrupted);
+        calls.map(|open| open.call.id.clone()).collect()
+    }
+
     /// Marks what was under way as interrupted: its executor is gone.
     pub(crate) fn interrupt(&mut self) {
         for open in &mut self.calls {

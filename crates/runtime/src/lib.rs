@@ -20,6 +20,7 @@ mod dispatch;
 mod executor;
 mod fork;
 mod inquiry;
+mod leftovers;
 mod live;
 mod log;
 mod particulars;

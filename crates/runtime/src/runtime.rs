@@ -624,6 +624,11 @@ impl Shared {
             ended: report.ended.clone(),
             signalled: report.signalled.clone(),
         });
+        // Runs that the store ended had no executor; a crash may have left their commands running.
+        // One that had ended before is looked at, too: the process may have died at this point.
+        let ended = report.ended.iter().map(|ended| ended.run);
+        let before = report.already_ended.is_some().then_some(run);
+        self.stop_leftovers(ended.chain(before).collect()).await;
         Ok(report)
     }
 

@@ -256,6 +256,8 @@ impl Shared {
                 max_deaths: self.planner.settings.max_deaths,
             })
             .await?;
+        let ended = report.given_up.ended.iter().map(|ended| ended.run);
+        self.stop_leftovers(ended.collect()).await;
         self.ended(report.given_up.clone());
         Ok(report)
     }

@@ -76,6 +76,10 @@ impl Toolbox {
         })
     }
 
+    pub(crate) fn tools(&self) -> impl Iterator<Item = &dyn Tool> {
+        self.entries.iter().map(|entry| entry.tool.as_ref())
+    }
+
     /// What policy needs to know about each tool.
     pub(crate) fn facts(&self) -> &[ToolFacts] {
         &self.facts

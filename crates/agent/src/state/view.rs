@@ -135,6 +135,14 @@ impl RunState {
         }
     }
 
+    /// Calls that were about to run when an earlier process died, and have no result yet.
+    pub fn interrupted_calls(&self) -> Vec<CallId> {
+        match &self.phase {
+            Phase::Acting(batch) => batch.interrupted(),
+            Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => Vec::new(),
+        }
+    }
+
     /// The worktree that was made for it.
     pub const fn worktree(&self) -> Option<&Worktree> {
         self.worktree.as_ref()

@@ -107,3 +107,47 @@ fn a_command_without_a_sandbox_ends_with_its_runtime() {
         world.until("the command is gone", |_| !runs(orphan.0));
     }
 }
+
+#[test]
+fn cancel_and_delete_stop_what_a_crash_left_before_they_succeed() {
+    for command in [STAYS, LEAVES] {
+        for (words, label) in [
+            (["tasks", "cancel"], "runner"),
+            (["tasks", "cancel"], "main"),
+            (["tasks", "delete"], "main"),
+        ] {
+            let world = World::new();
+            let orphan = crash(&world, command);
+            let is_meant = |task: &&serde_json::Value| {
+                if label == "main" {
+                    task["parent_id"].is_null()
+                } else {
+                    task["label"] == label
+                }
+            };
+            let tasks = world.tasks();
+            let task = tasks.iter().find(is_meant).expect("it was made");
+            let id = task["task_id"].as_str().unwrap();
+            let mut arguments = words.to_vec();
+            arguments.push(id);
+            if words[1] == "delete" {
+                arguments.push("--yes");
+            }
+            world.ok(&arguments);
+            assert!(!runs(orphan.0), "{arguments:?} of {label}: {command}");
+        }
+    }
+}
+
+#[test]
+fn cancel_through_a_server_stops_what_a_crash_left() {
+    let world = World::new();
+    let orphan = crash(&world, STAYS);
+    let server = world.serve();
+    let tasks = world.tasks();
+    let task = tasks.iter().find(|task| task["parent_id"].is_null());
+    let id = task.expect("it was made")["task_id"].as_str().unwrap();
+    world.sortie(&["tasks", "cancel", id]);
+    world.until("the orphan is gone", |_| !runs(orphan.0));
+    drop(server);
+}

@@ -33,6 +33,9 @@ impl Executor {
 
     /// Writes the end; `false` if there are messages to be read first.
     pub(super) async fn end(&mut self, outcome: Outcome, unread: Unread) -> Result<bool, PenError> {
+        // Before anything is collected: they could still change it.
+        let interrupted = self.pen.state().interrupted_calls();
+        self.shared.stop_calls(self.fence.run, interrupted).await;
         let (events, blobs) = self.collect().await;
         let audit = self.pen.take_later();
         let finishing = self.shared.store.finish(Finish {
@@ -52,6 +55,10 @@ impl Executor {
         match finished? {
             Finishing::Ended(report) => {
                 crash::point(Point::AfterFinish);
+                // Descendants that a crash interrupted end with it, and no process executes them.
+                let ended = report.ended.iter().map(|ended| ended.run);
+                let others = ended.filter(|run| *run != self.fence.run);
+                self.shared.stop_leftovers(others.collect()).await;
                 self.shared.ended(report);
                 Ok(true)
             }

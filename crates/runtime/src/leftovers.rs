@@ -1,0 +1,53 @@
+//! What the calls of a dead process left running, for runs that end without being executed again.
+//!
+//! A run that goes on stops them itself before its model looks (`dispatch`). A run that is cancelled
+//! or given up after a crash is ended by the store alone, so its calls are looked for here.
+
+use std::collections::BTreeSet;
+
+use sortie_core::{CallId, EffectId, Event, JournalEntry, Recovery, RunId, Seq, StoreError};
+
+use crate::runtime::Shared;
+
+/// The calls that were about to run and have no result.
+fn unfinished(entries: &[JournalEntry]) -> Vec<CallId> {
+    let mut open = BTreeSet::new();
+    for entry in entries {
+        if let Event::Intended { call, .. } = &entry.event {
+            open.insert(call.clone());
+        } else if let Event::ToolFinished { result, .. } = &entry.event {
+            open.remove(&result.call);
+        }
+    }
+    open.into_iter().collect()
+}
+
+impl Shared {
+    /// Stops what the calls of these runs left running, which have ended and are executed by no
+    /// process. Returns when it is stopped.
+    pub(crate) async fn stop_leftovers(&self, runs: Vec<RunId>) {
+        for run in runs {
+            match self.store.read(run, Seq(0)).await {
+                Ok(entries) => self.stop_calls(run, unfinished(&entries)).await,
+                // Deleted meanwhile, which stopped them first.
+                Err(StoreError::NotFound(_)) => {}
+                Err(error) => {
+                    self.store_failed("reading what a call may have left running", &error)
+                }
+            }
+        }
+    }
+
+    /// Stops what these calls of a run left running.
+    pub(crate) async fn stop_calls(&self, run: RunId, calls: Vec<CallId>) {
+        for call in calls {
+            let effect = EffectId::new(run, &call);
+            for tool in self.planner.toolbox.tools() {
+                if let Recovery::Once(Some(remains)) = tool.recovery() {
+                    let ended = remains.stop(&effect).await;
+                    tracing::info!(%effect, ended, "stopped what a call of a dead process had left running");
+                }
+            }
+        }
+    }
+}
