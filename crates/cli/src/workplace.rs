@@ -35,8 +35,13 @@ impl GitWorktrees {
         let path = std::env::join_paths(&folders).unwrap_or_default();
         let folder = settings.home.join(WORKTREES_FOLDER);
         Self {
-            worktrees: git
-                .map(|program| sortie_worktree::Worktrees::new(&folder, Git::new(program, path))),
+            worktrees: git.map(|program| {
+                // Without a path to this binary git is started as it is.
+                let helper = std::env::current_exe().ok();
+                let launcher = helper.map(|helper| sortie_sandbox::death_signal(&helper));
+                let git = Git::new(program, path).through(launcher.unwrap_or_default());
+                sortie_worktree::Worktrees::new(&folder, git)
+            }),
             folder,
         }
     }

@@ -99,6 +99,7 @@ pub(crate) fn mcp_pool(
         return Ok((None, problems));
     }
     let guard = mcp_guard(servers.values(), &mut problems);
+    let helper = std::env::current_exe().map_err(Problem::Process)?;
     let environment = settings.exec_environment.iter();
     let pool = Pool::new(
         servers.into_iter().collect(),
@@ -110,6 +111,7 @@ pub(crate) fn mcp_pool(
                 })
                 .collect(),
             workspace: settings.folder.clone(),
+            supervisor: sortie_sandbox::supervisor(&helper),
             guard,
             approvals: Arc::new(ApprovalFile::in_folder(&settings.home)),
         },

@@ -100,8 +100,10 @@ impl Connection {
                 args,
                 environment,
                 folder,
+                supervisor,
             } => {
                 let launch = Launch {
+                    supervisor,
                     command,
                     args,
                     environment,

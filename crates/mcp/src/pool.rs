@@ -1,6 +1,7 @@
 //! The one pool of servers that all runs share.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +27,9 @@ pub struct PoolSettings {
     pub environment: BTreeMap<String, String>,
     /// Where programs run.
     pub workspace: PathBuf,
+    /// The words before the command line of every program: a supervisor that ends the program with
+    /// this process. None starts programs directly.
+    pub supervisor: Vec<OsString>,
     /// The network guard, with what the operator allows for these servers; `None` switches servers on
     /// the network off.
     pub guard: Option<Guard>,

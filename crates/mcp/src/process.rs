@@ -1,6 +1,7 @@
 //! A server that is a program: its whole process group, its error output, and its end.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::pin::Pin;
@@ -34,6 +35,7 @@ const TAIL_GRACE: Duration = Duration::from_millis(250);
 /// What is started.
 #[derive(Clone, Copy)]
 pub(crate) struct Launch<'a> {
+    pub(crate) supervisor: &'a [OsString],
     pub(crate) command: &'a str,
     pub(crate) args: &'a [String],
     pub(crate) environment: &'a BTreeMap<String, String>,
@@ -54,7 +56,15 @@ pub(crate) struct Process {
 impl Process {
     /// Starts the program as the leader of its own group.
     pub(crate) fn start(launch: Launch<'_>) -> io::Result<(Self, ChildStdout, ChildStdin)> {
-        let mut child = Command::new(launch.command)
+        let mut command = match launch.supervisor {
+            [] => Command::new(launch.command),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(launch.command);
+                command
+            }
+        };
+        let mut child = command
             .args(launch.args)
             .current_dir(launch.folder)
             .env_clear()

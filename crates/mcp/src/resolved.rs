@@ -1,6 +1,7 @@
 //! A server's settings with their variables filled in: what is really started or connected to.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use reqwest::header::{HeaderName, HeaderValue};
@@ -36,6 +37,7 @@ pub(crate) enum Target {
         args: Vec<String>,
         environment: BTreeMap<String, String>,
         folder: PathBuf,
+        supervisor: Vec<OsString>,
     },
     Http {
         url: String,
@@ -49,6 +51,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) variables: &'a BTreeMap<String, String>,
     pub(crate) environment: &'a BTreeMap<String, String>,
     pub(crate) workspace: &'a Path,
+    pub(crate) supervisor: &'a [OsString],
 }
 
 impl Resolved {
@@ -96,6 +99,7 @@ fn stdio(
         args,
         environment,
         folder,
+        supervisor: around.supervisor.to_vec(),
     })
 }
 

@@ -63,6 +63,7 @@ impl Server {
             variables: &settings.variables,
             environment: &settings.environment,
             workspace: &settings.workspace,
+            supervisor: &settings.supervisor,
         };
         let resolved =
             check_server_name(&name).and_then(|()| Resolved::new(&config.endpoint, around));

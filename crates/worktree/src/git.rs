@@ -80,6 +80,7 @@ pub(crate) const AUTHOR_EMAIL: &str = "sortie@localhost";
 pub struct Git {
     program: PathBuf,
     search_path: OsString,
+    launcher: Vec<OsString>,
 }
 
 impl Git {
@@ -89,7 +90,15 @@ impl Git {
         Self {
             program: program.into(),
             search_path: search_path.into(),
+            launcher: Vec::new(),
         }
+    }
+
+    /// Starts git through a program that takes git's command line as its last arguments: one that
+    /// lets git end with this process.
+    pub fn through(mut self, launcher: Vec<OsString>) -> Self {
+        self.launcher = launcher;
+        self
     }
 
     /// A call that finds the repository of a folder by itself.
@@ -147,7 +156,14 @@ pub(crate) struct Answer {
 impl<'a> Call<'a> {
     fn new(git: &'a Git, folder: &Path) -> Self {
         let program = git.found();
-        let mut command = Command::new(program);
+        let mut command = match git.launcher.as_slice() {
+            [] => Command::new(program),
+            [first, rest @ ..] => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        };
         command.env_clear().envs(ENVIRONMENT.iter().copied());
         command.env("PATH", &git.search_path);
         command.current_dir(folder).kill_on_drop(true);

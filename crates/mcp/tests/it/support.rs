@@ -53,6 +53,7 @@ impl Stage {
             variables,
             environment: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
             workspace: self.path().to_owned(),
+            supervisor: Vec::new(),
             guard,
             approvals: Arc::new(ApprovalFile::in_folder(&self.path().join("state"))),
         };
