@@ -1,5 +1,6 @@
 //! How commands end: by themselves, by their limits, by us, and with us.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -7,9 +8,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use sortie_base::lifeline::Lifeline;
-use sortie_sandbox::Backend;
+use sortie_sandbox::{Backend, death_signal, supervisor};
 
-use crate::support::{World, backends, small, start, with_namespaces};
+use crate::support::{HELPER, World, backends, small, start, with_namespaces};
 
 /// Long enough for every machine; only a test that fails waits for it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -161,6 +162,18 @@ fn a_runtime_in_small() {
         command.envs(confined.env.iter().cloned()).stdin(input);
         std::mem::forget((command.spawn().unwrap(), confined, lifeline));
     }
+    // Programs outside of the sandbox, as git and MCP servers are.
+    for (words, script) in [
+        (supervisor(Path::new(HELPER)), DAEMONS),
+        (
+            death_signal(Path::new(HELPER)),
+            "echo ready; exec sleep 1000",
+        ),
+    ] {
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).args(["/bin/sh", "-c", script]);
+        std::mem::forget(command.stdin(Stdio::null()).spawn().unwrap());
+    }
     println!("at {}", world.root().display());
     let mut never = String::new();
     std::io::stdin().read_line(&mut never).unwrap();
@@ -183,7 +196,8 @@ fn nobody_is_left_when_the_runtime_is_killed() {
     let mut runtime = command.spawn().unwrap();
     drop(command);
     let mut text = String::new();
-    while text.matches("ready").count() < with_namespaces().len() || !text.contains("at /") {
+    let started = with_namespaces().len() + 2;
+    while text.matches("ready").count() < started || !text.contains("at /") {
         text.push_str(&read_until(&mut output, Some("\n")));
     }
     runtime.kill().unwrap();
