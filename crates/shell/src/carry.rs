@@ -3,15 +3,19 @@
 mod git;
 mod shells;
 
-pub(crate) use shells::is_shell;
+pub(crate) use shells::{ShellCall, is_shell};
 
 use crate::reader::MAX_DEPTH;
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
-use crate::wrapper::{self, Runs, Wrapper};
+use crate::wrapper::{self, Call, MANAGERS, OPTION_TEXTS, Runs, UNREAD, Wrapper};
 
 /// How many levels a program counts that starts another: eight in a row are more than anybody
 /// writes, and each may be as long as the whole.
 const CARRIED_DEPTH: usize = MAX_DEPTH / 8;
+
+/// How many words behind `uv run` and its like may be the program: options and their values. Each is
+/// read on its own.
+const MOST_MANAGED_WORDS: usize = 6;
 
 /// Why a command cannot be told wholly.
 type Doubt = Option<String>;
@@ -52,35 +56,75 @@ const EVALUATORS: [&str; 15] = [
     "unset",
     "wait",
 ];
-/// Variables whose text some program runs.
-const RUN_LATER: [&str; 14] = [
+/// Variables that make a program run something that cannot be read from their text.
+const RUN_LATER: [&str; 20] = [
+    "BASHOPTS",
     "BASH_ENV",
     "ENV",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_EXEC_PATH",
+    "GIT_TEMPLATE_DIR",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    // Changes how programs read their options.
+    "POSIXLY_CORRECT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELL",
+    "SHELLOPTS",
+    "TAR_OPTIONS",
+    "_POSIX2_VERSION",
+];
+/// Variables whose text a program gives to a shell, or starts.
+const RUN_AS_TEXT: [&str; 20] = [
+    "BROWSER",
+    "EDITOR",
+    "FCEDIT",
     "GIT_ASKPASS",
     "GIT_EDITOR",
     "GIT_EXTERNAL_DIFF",
     "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
     "GIT_SEQUENCE_EDITOR",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
-    "LD_AUDIT",
-    "LD_PRELOAD",
-    "PROMPT_COMMAND",
-    "PS4",
-    "SHELLOPTS",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "MANPAGER",
+    "PAGER",
+    "RSYNC_RSH",
+    "SSH_ASKPASS",
+    "SUDO_ASKPASS",
+    "SYSTEMD_PAGER",
+    "VISUAL",
 ];
 
 /// Adds what the command carries; says what remains in doubt.
 pub(crate) fn complete(command: &mut Simple, depth: usize) -> Doubt {
     let mut carrier = Carrier {
         depth,
+        input: command.redirects.iter().filter(is_input).cloned().collect(),
         scripts: Vec::new(),
         doubt: None,
     };
     carrier.variables(command);
     match command.words.first() {
         None => {}
-        Some(Word::Unknown(_)) => carrier.doubt("a program's name is not known before it runs"),
+        Some(Word::Unknown(_) | Word::Single(_)) => {
+            carrier.doubt("a program's name is not known before it runs");
+        }
+        // No program has such a name: the options before it were read in another way than the
+        // program that starts it reads them.
+        Some(Word::Known(name)) if name.starts_with('-') => {
+            carrier.doubt("a program's name looks like an option");
+            let rest = command.arguments().to_vec();
+            carrier.command(&rest, false);
+        }
         Some(Word::Known(_)) => {
             let name = command.program().unwrap_or_default().to_owned();
             carrier.builtin(&name, command);
@@ -94,6 +138,8 @@ pub(crate) fn complete(command: &mut Simple, depth: usize) -> Doubt {
 /// Gathers what one command carries.
 struct Carrier {
     depth: usize,
+    /// What the command reads, which all that it starts reads too.
+    input: Vec<Redirect>,
     scripts: Vec<Script>,
     doubt: Doubt,
 }
@@ -104,9 +150,14 @@ impl Carrier {
     }
 
     fn variables(&mut self, command: &Simple) {
-        for (name, _) in &command.assignments {
-            if RUN_LATER.contains(&name.as_str()) || name.starts_with("BASH_FUNC") {
+        for (name, value) in &command.assignments {
+            let name = name.trim_end_matches('+');
+            if is_run_later(name) {
                 self.doubt(&format!("what {name} holds may be run"));
+            } else if RUN_AS_TEXT.contains(&name) {
+                // `LESSOPEN` begins with a mark.
+                let text = value.shape().trim_start_matches(['|', '-']);
+                self.line(&[value.with_text(text)]);
             }
         }
     }
@@ -116,6 +167,7 @@ impl Carrier {
         let sets = command.arguments().first().and_then(Word::known);
         let printf = name == "printf" && sets.is_some_and(|first| first.starts_with("-v"));
         if (ASSIGNERS.contains(&name) && !command.arguments().is_empty()) || printf {
+            self.named_variables(name, command.arguments());
             let value = Word::Unknown(String::new());
             command.assignments.push((name.to_owned(), value));
         }
@@ -139,70 +191,235 @@ impl Carrier {
         }
     }
 
+    /// Variables that a builtin sets by their name, such as `read PAGER`.
+    fn named_variables(&mut self, builtin: &str, arguments: &[Word]) {
+        for word in arguments {
+            let text = word.shape();
+            let (name, value) = text.split_once('=').unwrap_or((text, ""));
+            let open = word.known().is_none() && name.contains(['$', '`', '*', '{', '<']);
+            // What `export NAME=value` sets was read as an assignment.
+            let unread = value.is_empty() && RUN_AS_TEXT.contains(&name);
+            if open || unread || is_run_later(name) {
+                self.doubt(&format!("{builtin} may set a variable that is run"));
+            }
+        }
+    }
+
     /// Looks at what the command starts.
     fn started(&mut self, name: &str, command: &Simple) {
         let arguments = command.arguments();
         match name {
             _ if is_shell(name) => self.shell(name, command),
-            "eval" => self.line(arguments),
-            "." | "source" => self.sourced(command),
+            "eval" => {
+                let words = self.builtin_operands(name, arguments);
+                self.line(words);
+            }
+            "." | "source" => self.sourced(name, command),
             "trap" => self.trapped(arguments),
-            "find" => self.found(arguments),
+            "find" | "gfind" => self.found(arguments),
             "git" => self.git(arguments),
-            "su" | "runuser" | "script" => self.with_option(arguments),
-            "command" if looks_up(arguments) => {}
+            _ if UNREAD.contains(&name) => {
+                self.doubt(&format!("{name} may start commands that are not read"));
+            }
             _ => {
+                self.option_texts(name, arguments);
+                self.managed(name, command);
                 if let Some(wrapper) = wrapper::find(name) {
-                    self.wrapped(name, wrapper, arguments);
+                    self.wrapped(name, wrapper, command);
                 }
             }
         }
     }
 
-    fn wrapped(&mut self, name: &str, wrapper: &Wrapper, arguments: &[Word]) {
-        let start = wrapper.skip(arguments);
-        let split = arguments.iter().any(|word| {
-            let text = word.shape();
-            name == "env" && (text.starts_with("-S") || text.starts_with("--split"))
-        });
-        if !start.certain || split {
+    /// The operands of a builtin without options: `--` ends the options that there are not.
+    fn builtin_operands<'a>(&mut self, name: &str, arguments: &'a [Word]) -> &'a [Word] {
+        let first = arguments.first().and_then(Word::known).unwrap_or_default();
+        if first == "--" {
+            return arguments.get(1..).unwrap_or_default();
+        }
+        if first.len() > 1 && first.starts_with('-') {
             self.doubt(&format!("how {name} is called is not clear"));
         }
-        if split {
-            self.each_text(arguments);
+        arguments
+    }
+
+    /// Options whose value is a command, of programs that start nothing otherwise.
+    fn option_texts(&mut self, name: &str, arguments: &[Word]) {
+        let Some((_, options)) = OPTION_TEXTS.iter().find(|(program, _)| *program == name) else {
+            return;
+        };
+        let mut rest = arguments.iter();
+        while let Some(word) = rest.next() {
+            let text = word.shape();
+            let (given, attached) = match text.split_once('=') {
+                Some((given, value)) if text.starts_with("--") => (given, Some(value)),
+                Some(_) | None => (text, None),
+            };
+            let long = |option: &&&str| {
+                given.len() > 3 && option.starts_with("--") && option.starts_with(given)
+            };
+            let short = |option: &&&str| !option.starts_with("--") && text.starts_with(**option);
+            if options.iter().any(|option| long(&option)) {
+                match attached {
+                    Some(value) => {
+                        let value = value.strip_prefix("exec=").unwrap_or(value);
+                        self.line(&[word.with_text(value)]);
+                    }
+                    None => self.line(rest.as_slice().get(..1).unwrap_or_default()),
+                }
+            } else if let Some(option) = options.iter().find(short) {
+                match text.strip_prefix(*option).unwrap_or_default() {
+                    "" => self.line(rest.as_slice().get(..1).unwrap_or_default()),
+                    value => self.line(&[word.with_text(value)]),
+                }
+            }
+        }
+    }
+
+    /// `uv run`, `bundle exec` and their like. Their options are many and change, so that each word
+    /// behind an option may be the program.
+    fn managed(&mut self, name: &str, command: &Simple) {
+        let Some(rest) = managed_words(name, command.arguments()) else {
+            return;
+        };
+        let option = |word: &Word| word.shape().starts_with(['-', '+']);
+        let mut options = false;
+        for (at, word) in rest.iter().enumerate().take(MOST_MANAGED_WORDS) {
+            if option(word) {
+                options |= word.shape() != "--";
+                continue;
+            }
+            self.command(rest.get(at..).unwrap_or_default(), false);
+            if !options {
+                return;
+            }
+        }
+    }
+
+    fn wrapped(&mut self, name: &str, wrapper: &Wrapper, command: &Simple) {
+        let call = wrapper.call(command.arguments());
+        let only_tells = match name {
+            "command" => call.letters.contains(['v', 'V']),
+            "jobs" => !call.letters.contains('x'),
+            _ => false,
+        };
+        if only_tells && call.certain {
             return;
         }
-        if name == "ssh" && names_command(arguments) {
+        if !call.certain {
+            self.doubt(&format!("how {name} is called is not clear"));
+        }
+        if name == "ssh" && names_command(command.arguments()) {
             self.doubt("an option of ssh runs a command");
         }
-        match (name, wrapper.runs) {
-            ("xargs", _) => self.appended(arguments, start.rest),
-            ("parallel", _) => {
-                self.doubt("parallel builds its commands from its input");
-                self.line(start.rest);
+        for text in &call.texts {
+            match name {
+                "env" => self.split(text, &call.rest),
+                // The shell that they start reads the text as `sh -c` does, options included.
+                "su" | "runuser" => {
+                    let user = usize::from(name == "runuser");
+                    let arguments = call.rest.get(user..).unwrap_or_default();
+                    let option = Word::Known("-c".to_owned());
+                    let words: Vec<Word> = [option, text.clone()]
+                        .into_iter()
+                        .chain(arguments.iter().cloned())
+                        .collect();
+                    self.shell_words(&words);
+                }
+                _ => self.line(std::slice::from_ref(text)),
             }
-            ("flock", _) if start.rest.first().and_then(Word::known) == Some("-c") => {
-                self.line(start.rest.get(1..).unwrap_or_default());
-            }
-            (_, Runs::Line) if start.rest.is_empty() => {}
-            (_, Runs::Line) => self.line(start.rest),
-            (_, Runs::Words) => self.command(start.rest, wrapper.assigns),
         }
+        if name == "env" && !call.texts.is_empty() {
+            return;
+        }
+        self.inner(name, wrapper, &call, &call.rest, command);
+        if let Some(other) = &call.other {
+            self.inner(name, wrapper, &call, other, command);
+        }
+    }
+
+    /// One reading of what a wrapper starts.
+    fn inner(
+        &mut self,
+        name: &str,
+        wrapper: &Wrapper,
+        call: &Call,
+        rest: &[Word],
+        command: &Simple,
+    ) {
+        let shell =
+            wrapper.shell || (matches!(name, "sudo" | "doas") && call.letters.contains(['s', 'i']));
+        if rest.is_empty() {
+            if shell && call.texts.is_empty() {
+                self.input(command);
+            }
+            return;
+        }
+        match name {
+            "xargs" | "gxargs" => return self.appended(&call.before, rest),
+            "flock" => {
+                let first = rest.first().and_then(Word::known).unwrap_or_default();
+                if first == "-c" || (first.len() > 3 && "--command".starts_with(first)) {
+                    return self.line(rest.get(1..).unwrap_or_default());
+                }
+            }
+            // The architecture may be the first word.
+            "setarch" => self.command(rest.get(1..).unwrap_or_default(), false),
+            // Without `-u` the first word is the user, and the others are arguments of a shell.
+            "su" | "runuser" if !call.texts.is_empty() => return,
+            "runuser" => self.shell_words(rest.get(1..).unwrap_or_default()),
+            // Options and `--` may also follow the host.
+            "ssh" => {
+                let option = |word: &&Word| word.shape().starts_with('-');
+                let count = rest.iter().take_while(option).count();
+                if count > 0 {
+                    self.doubt("how ssh is called is not clear");
+                    self.line(rest.get(count + 1..).unwrap_or_default());
+                }
+                return self.line(rest.get(count..).unwrap_or_default());
+            }
+            "script" => self.doubt("script may start a command"),
+            _ => {}
+        }
+        match wrapper.runs {
+            Runs::Line => self.line(rest),
+            Runs::Words => self.command(rest, wrapper.assigns),
+            Runs::Shell => self.shell_words(rest),
+        }
+    }
+
+    /// A shell with these arguments.
+    fn shell_words(&mut self, arguments: &[Word]) {
+        let mut words = vec![Word::Known("sh".to_owned())];
+        words.extend(arguments.iter().cloned());
+        self.command(&words, false);
+    }
+
+    /// What `env -S` makes of its text: options and words of another `env`.
+    fn split(&mut self, text: &Word, rest: &[Word]) {
+        self.doubt("env splits a text by rules of its own");
+        let mut words = vec![text.with_text(&format!("env {}", text.shape().replace("\\_", " ")))];
+        words.extend(rest.iter().cloned());
+        self.line(&words);
     }
 
     /// The command that is started by these words.
     fn command(&mut self, words: &[Word], assigns: bool) {
-        let mut inner = Simple::default();
+        let mut inner = Simple {
+            redirects: self.input.clone(),
+            ..Simple::default()
+        };
         let mut rest = words;
         while let Some((word, after)) = rest.split_first() {
             let Some((name, value)) = word.shape().split_once('=').filter(|_| assigns) else {
                 break;
             };
-            let value = match word {
-                Word::Known(_) => Word::Known(value.to_owned()),
-                Word::Unknown(_) => Word::Unknown(value.to_owned()),
-            };
-            inner.assignments.push((name.to_owned(), value));
+            if word.may_split() {
+                self.doubt("a variable's text may become several words");
+            }
+            inner
+                .assignments
+                .push((name.to_owned(), word.with_text(value)));
             rest = after;
         }
         inner.words = rest.to_vec();
@@ -246,7 +463,7 @@ impl Carrier {
 
     /// A text that a shell reads.
     fn text(&mut self, text: &str) {
-        match crate::read_at(text, self.depth + CARRIED_DEPTH) {
+        match crate::read_at(text, self.depth + CARRIED_DEPTH, &self.input) {
             Understanding::Whole(script) => self.scripts.push(script),
             Understanding::Partly { script, why } => {
                 self.scripts.push(script);
@@ -258,32 +475,22 @@ impl Carrier {
         }
     }
 
-    fn each_text(&mut self, words: &[Word]) {
-        for word in words {
-            let text = word.shape();
-            let text = text
-                .trim_start_matches("-S")
-                .trim_start_matches("--split-string=");
-            if text.contains(' ') {
-                self.text(text);
-            }
-        }
-    }
-
     /// What a shell reads from its input.
     fn input(&mut self, command: &Simple) {
-        let mut texts = command
-            .redirects
-            .iter()
-            .filter_map(|redirect| match redirect {
-                Redirect::Text(word) => Some(word),
-                Redirect::Reads(_) | Redirect::Writes(_) | Redirect::Duplicates => None,
-            });
-        match texts.next_back() {
-            Some(Word::Known(text)) => self.text(text),
-            Some(Word::Unknown(_)) | None => {
-                self.doubt("a shell reads commands from its input");
+        let mut texts = 0;
+        for redirect in &command.redirects {
+            match redirect {
+                // Which of several descriptors is read is not told by their order.
+                Redirect::Text(word) => {
+                    texts += 1;
+                    self.line(std::slice::from_ref(word));
+                }
+                Redirect::Reads(_) => self.doubt("a shell reads commands from its input"),
+                Redirect::Writes(_) | Redirect::Duplicates => {}
             }
+        }
+        if texts == 0 {
+            self.doubt("a shell reads commands from its input");
         }
     }
 
@@ -302,7 +509,11 @@ impl Carrier {
     fn found(&mut self, arguments: &[Word]) {
         let open = |word: &Word| {
             let text = word.shape();
-            word.known().is_none() && text.starts_with(['$', '`', '*', '?', '[', '{', '-'])
+            let expands = word.may_split() && text.contains(['$', '`']);
+            let begins = text.starts_with(['$', '`', '*', '?', '[', '{', '-']);
+            // One word with a slash, such as `"$PWD/src"`, is no action.
+            let path = !word.may_split() && text.contains('/') && !text.contains(['(', '`', '{']);
+            word.known().is_none() && (expands || begins) && !path
         };
         if arguments.iter().any(open) {
             self.doubt("what find is told to do is not known before it runs");
@@ -325,38 +536,69 @@ impl Carrier {
         }
     }
 
-    /// `su -c 'text'` and its like.
-    fn with_option(&mut self, arguments: &[Word]) {
-        let mut rest = arguments.iter();
-        while let Some(word) = rest.next() {
-            let text = word.shape();
-            if matches!(text, "-c" | "--command") {
-                match rest.next() {
-                    Some(text) => self.line(std::slice::from_ref(text)),
-                    None => self.doubt("a text that is run is missing"),
-                }
-            } else if let Some(text) = text.strip_prefix("--command=") {
-                self.text(text);
-            } else if text.starts_with('-') && text.contains('c') && text != "--" {
-                self.doubt("how a command is started is not clear");
-            }
-        }
-    }
-
     fn trapped(&mut self, arguments: &[Word]) {
-        let mut words = arguments.iter().skip_while(|word| word.shape() == "--");
-        match words.next() {
-            Some(Word::Known(text)) if !text.starts_with('-') => self.text(text),
-            Some(Word::Known(_)) | None => {}
-            Some(Word::Unknown(_)) => self.doubt("a text that is run is not known before it runs"),
+        let first = arguments.first().and_then(Word::known).unwrap_or_default();
+        if first.starts_with('-') && !matches!(first, "-" | "--") {
+            // It only lists, or it is an option of another version.
+            let lists = first
+                .trim_start_matches('-')
+                .chars()
+                .all(|c| "lpP".contains(c));
+            if !lists {
+                self.doubt("how trap is called is not clear");
+            }
+            return;
+        }
+        let rest = self.builtin_operands("trap", arguments);
+        match rest.first() {
+            Some(Word::Known(text)) if text == "-" => {}
+            Some(Word::Known(text)) => self.text(text),
+            None => {}
+            Some(Word::Unknown(_) | Word::Single(_)) => {
+                self.doubt("a text that is run is not known before it runs");
+            }
         }
     }
 }
 
-/// Whether `command` only says what it would run.
-fn looks_up(arguments: &[Word]) -> bool {
-    let first = arguments.first().and_then(Word::known);
-    first.is_some_and(|text| matches!(text, "-v" | "-V" | "-pv" | "-pV"))
+fn is_input(redirect: &&Redirect) -> bool {
+    match redirect {
+        Redirect::Reads(_) | Redirect::Text(_) => true,
+        Redirect::Writes(_) | Redirect::Duplicates => false,
+    }
+}
+
+/// The words behind the sub-command of a program that starts what they name.
+fn managed_words<'a>(name: &str, arguments: &'a [Word]) -> Option<&'a [Word]> {
+    let option = |word: &&Word| word.shape().starts_with(['-', '+']);
+    let before = arguments.iter().take_while(option).count();
+    let (sub, rest) = match arguments.get(before..)?.split_first() {
+        Some((sub, rest)) => (sub.shape(), rest),
+        None => ("", &[][..]),
+    };
+    MANAGERS
+        .iter()
+        .find_map(|(program, command, operands)| match *command {
+            _ if *program != name => None,
+            "" => Some(arguments),
+            command if command == sub => Some(rest.get(*operands..).unwrap_or_default()),
+            _ => None,
+        })
+}
+
+/// Whether the command is one of a package manager or its like, which finds the program itself. A
+/// rule that allows it allows what it starts, as `npx *` is meant.
+pub(crate) fn is_managed(command: &Simple) -> bool {
+    let name = command.program().unwrap_or_default();
+    managed_words(name, command.arguments()).is_some()
+}
+
+/// Whether a variable makes programs run something that its text does not show.
+fn is_run_later(name: &str) -> bool {
+    RUN_LATER.contains(&name)
+        || name.starts_with("BASH_FUNC")
+        || name.starts_with("GIT_CONFIG_KEY_")
+        || name.starts_with("GIT_CONFIG_VALUE_")
 }
 
 fn is_usual_setting(option: &str) -> bool {
@@ -375,12 +617,20 @@ fn replaced(arguments: &[Word]) -> Vec<&str> {
     let mut marks = Vec::new();
     let mut rest = arguments.iter();
     while let Some(text) = rest.next().map(Word::shape) {
-        let attached = text.strip_prefix("-I").or(text.strip_prefix("--replace="));
-        match attached {
-            Some("") => marks.extend(rest.next().map(Word::shape)),
-            Some(attached) => marks.push(attached),
-            None if matches!(text, "-i" | "--replace") => marks.push("{}"),
-            None => {}
+        let long = text.strip_prefix("--rep").map(|rest| rest.split_once('='));
+        let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'));
+        // The first letter that takes a value ends the cluster.
+        let at = cluster.and_then(|letters| letters.find(|c| "adEILnPseil".contains(c)));
+        let (letter, attached) = match (cluster, at) {
+            (Some(letters), Some(at)) => (letters.get(at..=at), letters.get(at + 1..)),
+            _ => (None, None),
+        };
+        match (long, letter, attached.unwrap_or_default()) {
+            (Some(Some((_, mark))), _, _) => marks.push(mark),
+            (Some(None), _, _) | (None, Some("i"), "") => marks.push("{}"),
+            (None, Some("I"), "") => marks.extend(rest.next().map(Word::shape)),
+            (None, Some("I" | "i"), attached) => marks.push(attached),
+            _ => {}
         }
     }
     marks
@@ -389,8 +639,13 @@ fn replaced(arguments: &[Word]) -> Vec<&str> {
 /// A word in which something is put before it is used.
 fn mark(word: &Word, marks: &[&str]) -> Word {
     let text = word.shape();
-    if marks.iter().any(|mark| text.contains(mark)) {
+    // Alone it may stand for several words.
+    if marks.contains(&text) {
         return Word::Unknown(text.to_owned());
     }
-    word.clone()
+    match marks.iter().any(|mark| text.contains(mark)) {
+        true if word.may_split() => Word::Unknown(text.to_owned()),
+        true => Word::Single(text.to_owned()),
+        false => word.clone(),
+    }
 }

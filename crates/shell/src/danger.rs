@@ -8,7 +8,7 @@ mod targets;
 
 use std::ops::Range;
 
-use crate::carry::is_shell;
+use crate::carry::{ShellCall, is_shell};
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 
 /// How much of a command is shown to people.
@@ -124,13 +124,16 @@ fn runs_download_inside(script: &Script, command: &Simple) -> Found {
     }
     let runs = command.effective().into_iter().any(|one| {
         let program = one.program().unwrap_or_default();
-        let first = one
-            .arguments()
-            .iter()
-            .find(|word| !word.shape().starts_with('-'));
-        let text = first.map(Word::shape).unwrap_or_default();
-        let substituted = ["$(", "`", "<("].iter().any(|part| text.contains(part));
-        substituted && (is_shell(program) || matches!(program, "eval" | "." | "source"))
+        let substituted = |word: &Word| {
+            let text = word.shape();
+            ["$(", "`", "<("].iter().any(|part| text.contains(part))
+        };
+        if is_shell(program) {
+            return ShellCall::of(one.arguments())
+                .operand()
+                .is_some_and(substituted);
+        }
+        matches!(program, "eval" | "." | "source") && one.arguments().iter().any(substituted)
     });
     runs.then_some(DangerKind::RunsDownload)
 }
@@ -146,6 +149,12 @@ fn runs_its_input(command: &Simple) -> bool {
         return false;
     };
     let arguments = command.arguments();
+    if is_shell(program) {
+        return ShellCall::of(arguments).reads_input();
+    }
+    if matches!(program, "." | "source") {
+        return arguments.iter().any(|word| word.shape() == "/dev/stdin");
+    }
     let file = arguments.iter().find(|word| !word.shape().starts_with('-'));
     let inline = arguments.iter().any(|word| {
         let text = word.shape();
@@ -156,9 +165,6 @@ fn runs_its_input(command: &Simple) -> bool {
         .any(|word| matches!(word.shape(), "-s" | "-" | "/dev/stdin"));
     let interpreter = program.starts_with("python")
         || matches!(program, "perl" | "ruby" | "node" | "php" | "deno" | "bun");
-    if is_shell(program) {
-        return input || file.is_none() && !inline;
-    }
     interpreter && !inline && (input || file.is_none())
 }
 

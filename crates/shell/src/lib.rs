@@ -34,11 +34,11 @@ pub use script::{Redirect, Script, Simple, Understanding, Word};
 
 /// Reads a command line as bash would.
 pub fn read(command: &str) -> Understanding {
-    read_at(command, 0)
+    read_at(command, 0, &[])
 }
 
-/// Reads a text that stands inside `depth` others.
-fn read_at(text: &str, depth: usize) -> Understanding {
+/// Reads a text that stands inside `depth` others, which read this input.
+fn read_at(text: &str, depth: usize, input: &[Redirect]) -> Understanding {
     let gathered = match reader::gather(text, depth) {
         Ok(gathered) => gathered,
         Err(why) => {
@@ -50,6 +50,12 @@ fn read_at(text: &str, depth: usize) -> Understanding {
     let mut script = gathered.script;
     let mut doubt = (script.computes && gathered.quoted_dollar)
         .then(|| "arithmetic may run what a quoted text holds".to_owned());
+    // Which of several commands reads the input is not told by the text.
+    if let [only] = script.commands.as_mut_slice()
+        && only.redirects.is_empty()
+    {
+        only.redirects.extend(input.iter().cloned());
+    }
     for command in &mut script.commands {
         let found = carry::complete(command, depth);
         doubt = doubt.or(found);

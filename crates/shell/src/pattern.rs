@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::carry::is_managed;
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 
 /// The longest pattern that is taken.
@@ -65,7 +66,7 @@ impl Pattern {
         let still = |script: &&Script| script.functions.is_empty() && !script.computes;
         commands.iter().any(|command| !command.words.is_empty())
             && script.scripts().iter().all(still)
-            && commands.iter().all(|command| is_covered(patterns, command))
+            && all_covered(patterns, script)
     }
 
     /// The first denied pattern that anything the command runs fits, or may fit.
@@ -124,7 +125,7 @@ impl Pattern {
             }
             reached = match word {
                 Word::Known(text) => self.step(&reached, text, index == 0),
-                Word::Unknown(_) => {
+                Word::Unknown(_) | Word::Single(_) => {
                     let first = reached.iter().position(|at| *at).unwrap_or(count + 1);
                     (0..=count).map(|at| at >= first).collect()
                 }
@@ -186,6 +187,19 @@ impl fmt::Display for PatternError {
 }
 
 impl std::error::Error for PatternError {}
+
+/// Whether every command and all that it carries is covered.
+fn all_covered(patterns: &[Pattern], script: &Script) -> bool {
+    script.commands.iter().all(|command| {
+        let carried = || {
+            command
+                .carries
+                .iter()
+                .all(|inner| all_covered(patterns, inner))
+        };
+        is_covered(patterns, command) && (is_managed(command) || carried())
+    })
+}
 
 fn is_covered(patterns: &[Pattern], command: &Simple) -> bool {
     let words = command.words.is_empty() || patterns.iter().any(|one| one.fits(&command.words));

@@ -156,10 +156,13 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
             self.skip_blanks();
-            // `time -x` is an option to the keyword in some shells and a command in others.
-            if self.peek() == Some('-') && !self.take_keyword("-p") {
-                return Err("`time` has an unusual option");
-            }
+            // The keyword takes `-p` and then `--`, each once. Any other option is one of the
+            // keyword in some shells and the name of a command in others.
+            self.take_keyword("-p");
+            self.skip_blanks();
+            self.take_keyword("--");
+            self.skip_blanks();
+            self.need(self.peek() != Some('-'), "`time` has an unusual option")?;
         }
     }
 

@@ -81,6 +81,8 @@ pub enum Word {
     Known(String),
     /// None, one or several words that only the running shell knows; the text shows how it is written.
     Unknown(String),
+    /// Exactly one word that only the running shell knows, such as `"$x"`.
+    Single(String),
 }
 
 impl Word {
@@ -88,14 +90,32 @@ impl Word {
     pub fn known(&self) -> Option<&str> {
         match self {
             Self::Known(text) => Some(text),
-            Self::Unknown(_) => None,
+            Self::Unknown(_) | Self::Single(_) => None,
         }
     }
 
     /// The text, or how it is written where it is not certain.
     pub fn shape(&self) -> &str {
         match self {
-            Self::Known(text) | Self::Unknown(text) => text,
+            Self::Known(text) | Self::Unknown(text) | Self::Single(text) => text,
+        }
+    }
+
+    /// Whether it may become no word, or several.
+    pub(crate) const fn may_split(&self) -> bool {
+        match self {
+            Self::Known(_) | Self::Single(_) => false,
+            Self::Unknown(_) => true,
+        }
+    }
+
+    /// A word of the same kind with another text.
+    pub(crate) fn with_text(&self, text: &str) -> Self {
+        let text = text.to_owned();
+        match self {
+            Self::Known(_) => Self::Known(text),
+            Self::Unknown(_) => Self::Unknown(text),
+            Self::Single(_) => Self::Single(text),
         }
     }
 }

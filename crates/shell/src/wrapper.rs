@@ -1,6 +1,12 @@
 //! Programs that start the command in their own arguments, and how their options are read.
 
+mod others;
+mod table;
+
 use crate::script::Word;
+use table::{LOADER, WRAPPERS};
+
+pub(crate) use others::{MANAGERS, OPTION_TEXTS, UNREAD};
 
 /// How a program starts another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +15,8 @@ pub(crate) enum Runs {
     Words,
     /// The remaining words are joined and read by a shell.
     Line,
+    /// The remaining words are arguments of a shell.
+    Shell,
 }
 
 /// One program that starts another.
@@ -17,343 +25,223 @@ pub(crate) struct Wrapper {
     names: &'static [&'static str],
     /// Short options without a value.
     flags: &'static str,
-    /// Short options with a value.
+    /// Short options with a value, attached or in the next word.
     valued: &'static str,
+    /// Short options whose value can only be attached.
+    optional: &'static str,
+    /// Long options without a value, or with one that can only be attached.
     long_flags: &'static [&'static str],
     long_valued: &'static [&'static str],
+    /// Long options that take two words.
+    long_pairs: &'static [&'static str],
+    /// Options whose value a shell reads: letters.
+    texts: &'static str,
+    /// Options whose value a shell reads: long names.
+    long_texts: &'static [&'static str],
     /// How many words stand between the options and the command.
     operands: usize,
     pub(crate) runs: Runs,
     /// Whether `NAME=value` may stand before the command.
     pub(crate) assigns: bool,
+    /// Options may also follow operands.
+    permutes: bool,
+    /// A lone `-` is an option.
+    dash: bool,
+    /// Without a command it starts a shell, which reads its input.
+    pub(crate) shell: bool,
+    /// Too unusual, or too different between versions, to be read for certain.
+    doubtful: bool,
 }
-
-const PLAIN: Wrapper = Wrapper {
-    names: &[],
-    flags: "",
-    valued: "",
-    long_flags: &[],
-    long_valued: &[],
-    operands: 0,
-    runs: Runs::Words,
-    assigns: false,
-};
-
-const WRAPPERS: &[Wrapper] = &[
-    Wrapper {
-        names: &["nohup", "builtin", "busybox", "toybox", "fakeroot"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["env"],
-        flags: "iv0",
-        valued: "uC",
-        long_flags: &["ignore-environment", "null", "debug"],
-        long_valued: &["unset", "chdir"],
-        assigns: true,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["sudo"],
-        flags: "ABbEeHiKklNnPSsVv",
-        valued: "CDghpRrTtUu",
-        long_flags: &[
-            "askpass",
-            "background",
-            "bell",
-            "edit",
-            "login",
-            "non-interactive",
-            "preserve-env",
-            "preserve-groups",
-            "reset-timestamp",
-            "set-home",
-            "shell",
-            "stdin",
-        ],
-        long_valued: &[
-            "chdir",
-            "chroot",
-            "close-from",
-            "command-timeout",
-            "group",
-            "host",
-            "other-user",
-            "prompt",
-            "role",
-            "type",
-            "user",
-        ],
-        assigns: true,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["doas"],
-        flags: "Lns",
-        valued: "aCu",
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["pkexec"],
-        long_valued: &["user"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["setsid"],
-        flags: "cfw",
-        long_flags: &["ctty", "fork", "wait"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["nice"],
-        flags: "0123456789",
-        valued: "n",
-        long_valued: &["adjustment"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["ionice"],
-        flags: "t",
-        valued: "cn",
-        long_flags: &["ignore"],
-        long_valued: &["class", "classdata"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["timeout"],
-        flags: "vfp",
-        valued: "ks",
-        long_flags: &["foreground", "preserve-status", "verbose"],
-        long_valued: &["kill-after", "signal"],
-        operands: 1,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["time"],
-        flags: "apqv",
-        valued: "fo",
-        long_flags: &["append", "portability", "quiet", "verbose"],
-        long_valued: &["format", "output"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["stdbuf"],
-        valued: "eio",
-        long_valued: &["error", "input", "output"],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["command"],
-        flags: "p",
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["exec"],
-        flags: "cl",
-        valued: "a",
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["chroot"],
-        long_flags: &["skip-chdir"],
-        long_valued: &["groups", "userspec"],
-        operands: 1,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["taskset"],
-        flags: "ac",
-        long_flags: &["all-tasks", "cpu-list"],
-        operands: 1,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["flock"],
-        flags: "Feonsux",
-        valued: "Ew",
-        long_flags: &["close", "exclusive", "nonblock", "shared", "unlock"],
-        long_valued: &["timeout", "wait"],
-        operands: 1,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["strace", "ltrace"],
-        flags: "CcdFfhiqrTtvxyZz",
-        valued: "abEeIOoPpSsuX",
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["caffeinate"],
-        flags: "dimsu",
-        valued: "tw",
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["unshare"],
-        flags: "CfimnprTUu",
-        long_flags: &[
-            "fork",
-            "ipc",
-            "map-root-user",
-            "mount",
-            "net",
-            "pid",
-            "user",
-        ],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["xargs"],
-        flags: "0oprtx",
-        valued: "adEILnPs",
-        long_flags: &[
-            "interactive",
-            "no-run-if-empty",
-            "null",
-            "open-tty",
-            "verbose",
-        ],
-        long_valued: &[
-            "arg-file",
-            "delimiter",
-            "max-args",
-            "max-chars",
-            "max-procs",
-        ],
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["watch"],
-        flags: "bcdegprtwx",
-        valued: "nq",
-        long_flags: &[
-            "beep",
-            "color",
-            "differences",
-            "errexit",
-            "exec",
-            "no-title",
-            "precise",
-        ],
-        long_valued: &["interval"],
-        runs: Runs::Line,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["ssh"],
-        flags: "46AaCfGgKkMNnqsTtVvXxYy",
-        valued: "BbcDEeFIiJLlmOopQRSWw",
-        operands: 1,
-        runs: Runs::Line,
-        ..PLAIN
-    },
-    Wrapper {
-        names: &["parallel"],
-        flags: "0kmqtuvX",
-        valued: "ajILNn",
-        long_flags: &[
-            "bar",
-            "dry-run",
-            "eta",
-            "keep-order",
-            "null",
-            "progress",
-            "verbose",
-        ],
-        long_valued: &["arg-file", "delay", "jobs", "joblog", "retries", "timeout"],
-        runs: Runs::Line,
-        ..PLAIN
-    },
-];
 
 /// Finds the wrapper of this name.
 pub(crate) fn find(name: &str) -> Option<&'static Wrapper> {
+    let loader = ["ld-linux", "ld-musl", "ld.so", "ld64.so"]
+        .iter()
+        .any(|start| name.starts_with(start));
+    if loader {
+        return Some(&LOADER);
+    }
     WRAPPERS
         .iter()
         .find(|wrapper| wrapper.names.contains(&name))
 }
 
-/// Where the inner command begins, and whether that is certain.
+/// How a wrapper is called.
 #[derive(Debug)]
-pub(crate) struct Start<'a> {
-    pub(crate) rest: &'a [Word],
+pub(crate) struct Call {
+    /// The words of the inner command.
+    pub(crate) rest: Vec<Word>,
+    /// The inner command if an option that is not known takes the word after it.
+    pub(crate) other: Option<Vec<Word>>,
+    /// Texts that options hand to a shell.
+    pub(crate) texts: Vec<Word>,
+    /// The letters of all short options.
+    pub(crate) letters: String,
+    /// The words before the inner command.
+    pub(crate) before: Vec<Word>,
     pub(crate) certain: bool,
 }
 
 impl Wrapper {
-    /// Skips the options and operands before the inner command.
-    pub(crate) fn skip<'a>(&self, arguments: &'a [Word]) -> Start<'a> {
-        let mut rest = arguments;
-        let mut certain = true;
-        while let Some((word, after)) = rest.split_first() {
-            let taken = match word {
-                Word::Known(text) => self.option(text),
-                // It may become anything, options included.
-                Word::Unknown(_) => Taken::Nothing,
-            };
-            match taken {
-                Taken::Nothing => break,
-                Taken::End => {
-                    rest = after;
-                    break;
-                }
-                Taken::Flag => rest = after,
-                Taken::WithNext => rest = after.get(1..).unwrap_or_default(),
-                Taken::Strange => {
-                    certain = false;
-                    rest = after;
-                }
+    /// Finds the inner command behind options and operands.
+    pub(crate) fn call(&self, arguments: &[Word]) -> Call {
+        let mut call = self.walk(arguments, false);
+        if call.strange {
+            let other = self.walk(arguments, true);
+            if other.rest != call.rest {
+                call.other = Some(other.rest);
             }
+            call.texts.extend(other.texts);
         }
-        let skipped = rest.get(..self.operands).unwrap_or(rest);
-        certain &= skipped.iter().all(|word| word.known().is_some());
-        Start {
-            rest: rest.get(self.operands..).unwrap_or_default(),
-            certain,
+        Call {
+            certain: !call.strange && !self.doubtful,
+            rest: call.rest,
+            other: call.other,
+            texts: call.texts,
+            letters: call.letters,
+            before: call.before,
         }
     }
 
-    fn option(&self, text: &str) -> Taken {
+    /// Walks over the options; `swallow` says that one that is not known takes the next word.
+    fn walk(&self, arguments: &[Word], swallow: bool) -> Walk {
+        let mut walk = Walk::default();
+        let mut operands = Vec::new();
+        let mut rest = arguments;
+        let mut ended = false;
+        while let Some((word, after)) = rest.split_first() {
+            let taken = match word {
+                _ if ended => Taken::Nothing,
+                Word::Known(text) => self.option(text, &mut walk),
+                // It may become anything, options included.
+                Word::Unknown(_) | Word::Single(_) => Taken::Nothing,
+            };
+            let count = match taken {
+                Taken::Nothing if operands.len() < self.operands || self.permutes => {
+                    // What is not known may be an option, or no word at all.
+                    walk.strange |= word.known().is_none();
+                    operands.push(word.clone());
+                    rest = after;
+                    ended |= !self.permutes;
+                    continue;
+                }
+                Taken::Nothing => break,
+                Taken::End => {
+                    ended = true;
+                    0
+                }
+                Taken::Flag => 0,
+                Taken::WithNext => 1,
+                Taken::WithTwo => 2,
+                Taken::Text => {
+                    walk.texts.extend(after.first().cloned());
+                    walk.strange |= after.is_empty();
+                    1
+                }
+                Taken::Strange => {
+                    walk.strange = true;
+                    usize::from(swallow)
+                }
+            };
+            let values = after.get(..count).unwrap_or(after);
+            walk.strange |= values.iter().any(Word::may_split);
+            rest = after.get(count..).unwrap_or_default();
+        }
+        walk.before = arguments
+            .get(..arguments.len() - rest.len())
+            .unwrap_or_default()
+            .to_vec();
+        let own = operands.split_off(self.operands.min(operands.len()));
+        walk.rest = own.into_iter().chain(rest.iter().cloned()).collect();
+        walk
+    }
+
+    fn option(&self, text: &str, walk: &mut Walk) -> Taken {
         if text == "--" {
             return Taken::End;
         }
         if let Some(long) = text.strip_prefix("--") {
-            return match long.split_once('=') {
-                Some((name, _)) if self.long_valued.contains(&name) => Taken::Flag,
-                None if self.long_valued.contains(&long) => Taken::WithNext,
-                _ if self
-                    .long_flags
-                    .contains(&long.split('=').next().unwrap_or(long)) =>
-                {
-                    Taken::Flag
-                }
-                _ => Taken::Strange,
+            let (name, attached) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (long, None),
             };
+            return self.long(name, attached, walk);
         }
         match text.strip_prefix('-') {
-            Some("") if self.assigns => Taken::Flag,
+            Some("") if self.dash => Taken::Flag,
             Some("") | None => Taken::Nothing,
-            Some(cluster) => self.cluster(cluster),
+            Some(cluster) => self.cluster(cluster, walk),
         }
     }
 
-    fn cluster(&self, cluster: &str) -> Taken {
+    fn long(&self, name: &str, attached: Option<&str>, walk: &mut Walk) -> Taken {
+        // A shortened name is not taken for certain: which ones are unique depends on the version.
+        let shortened = |long: &&&str| name.len() > 1 && long.starts_with(name);
+        let text = self.long_texts.iter().find(shortened);
+        if let Some(text) = text {
+            walk.strange |= *text != name;
+            return match attached {
+                Some(value) => {
+                    walk.texts.push(Word::Known(value.to_owned()));
+                    Taken::Flag
+                }
+                None => Taken::Text,
+            };
+        }
+        match attached {
+            _ if self.long_flags.contains(&name) => Taken::Flag,
+            Some(_) if self.long_valued.contains(&name) => Taken::Flag,
+            None if self.long_valued.contains(&name) => Taken::WithNext,
+            None if self.long_pairs.contains(&name) => Taken::WithTwo,
+            Some(_) => {
+                walk.strange = true;
+                Taken::Flag
+            }
+            None => Taken::Strange,
+        }
+    }
+
+    fn cluster(&self, cluster: &str, walk: &mut Walk) -> Taken {
         let mut letters = cluster.chars();
         while let Some(letter) = letters.next() {
+            walk.letters.push(letter);
+            let attached = letters.as_str();
+            if self.texts.contains(letter) {
+                if attached.is_empty() {
+                    return Taken::Text;
+                }
+                walk.texts.push(Word::Known(attached.to_owned()));
+                return Taken::Flag;
+            }
             if self.valued.contains(letter) {
-                let attached = !letters.as_str().is_empty();
-                return if attached {
-                    Taken::Flag
-                } else {
-                    Taken::WithNext
+                return match attached {
+                    "" => Taken::WithNext,
+                    _ => Taken::Flag,
                 };
             }
+            if self.optional.contains(letter) {
+                return Taken::Flag;
+            }
             if !self.flags.contains(letter) {
-                return Taken::Strange;
+                walk.strange = true;
+                return match attached {
+                    "" => Taken::Strange,
+                    _ => Taken::Flag,
+                };
             }
         }
         Taken::Flag
     }
+}
+
+#[derive(Debug, Default)]
+struct Walk {
+    rest: Vec<Word>,
+    other: Option<Vec<Word>>,
+    texts: Vec<Word>,
+    letters: String,
+    before: Vec<Word>,
+    strange: bool,
 }
 
 /// What an option takes with it.
@@ -362,5 +250,8 @@ enum Taken {
     End,
     Flag,
     WithNext,
+    WithTwo,
+    /// The next word, which a shell reads.
+    Text,
     Strange,
 }

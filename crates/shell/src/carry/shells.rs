@@ -3,9 +3,32 @@
 use super::Carrier;
 use crate::script::{Simple, Word};
 
-const SHELLS: [&str; 9] = [
-    "ash", "bash", "dash", "ksh", "mksh", "rbash", "sh", "yash", "zsh",
+const SHELLS: [&str; 12] = [
+    "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "yash", "zsh",
 ];
+/// Shells with a grammar of their own.
+const FOREIGN: [&str; 3] = ["csh", "fish", "tcsh"];
+/// Long options of bash, which it takes with one dash too: those that take the next word.
+const LONG_VALUED: [&str; 2] = ["rcfile", "init-file"];
+/// Long options of bash that take nothing.
+const LONG_FLAGS: [&str; 14] = [
+    "debug",
+    "debugger",
+    "dump-po-strings",
+    "dump-strings",
+    "help",
+    "login",
+    "noediting",
+    "noprofile",
+    "norc",
+    "posix",
+    "pretty-print",
+    "restricted",
+    "verbose",
+    "version",
+];
+/// Short options that all of these shells read in one way.
+const LETTERS: &str = "abcefhiklmnoprstuvxBCDEHOPT";
 /// What only bash and its like read as we do.
 const NOT_COMMON: [&str; 13] = [
     "$'", "$\"", "{", "&>", "|&", "<(", ">(", "[[", "((", "function", "<<<", ";&", "+=",
@@ -19,9 +42,14 @@ pub(crate) fn is_shell(name: &str) -> bool {
 impl Carrier {
     /// A shell with a text, a file, or its input.
     pub(super) fn shell(&mut self, name: &str, command: &Simple) {
-        let call = Call::of(command.arguments());
-        if !call.certain {
+        let call = ShellCall::of(command.arguments());
+        if !call.certain || (FOREIGN.contains(&name) && !call.only_tells) {
             self.doubt(&format!("how {name} is called is not clear"));
+            for word in call.unread {
+                if word.shape().contains(' ') {
+                    self.line(std::slice::from_ref(word));
+                }
+            }
         }
         match call.operand {
             Some(text) if call.runs_text => {
@@ -32,75 +60,115 @@ impl Carrier {
                 self.line(std::slice::from_ref(text));
             }
             None if call.runs_text => self.doubt("a text that is run is missing"),
-            Some(file) if !call.reads_input && !is_input(file) => {}
+            Some(file) if !call.reads_input && !is_input(file) => self.file(file),
             Some(_) | None if call.only_tells => {}
             Some(_) | None => self.input(command),
         }
     }
 
     /// A file that this shell reads.
-    pub(super) fn sourced(&mut self, command: &Simple) {
-        if command.arguments().first().is_some_and(is_input) {
-            self.input(command);
+    pub(super) fn sourced(&mut self, name: &str, command: &Simple) {
+        let words = self.builtin_operands(name, command.arguments());
+        match words.first() {
+            Some(file) if is_input(file) => self.input(command),
+            Some(file) => self.file(file),
+            None => {}
+        }
+    }
+
+    /// What a file of commands holds is not read; that it is a file has to be certain.
+    fn file(&mut self, file: &Word) {
+        let text = file.shape();
+        let in_home = text.starts_with("~/") && !text.contains(['$', '`', '*', '?', '[', '{']);
+        if file.known().is_none() && !in_home {
+            self.doubt("which file of commands is read is not known before it runs");
         }
     }
 }
 
 /// How a shell is called.
-struct Call<'a> {
+pub(crate) struct ShellCall<'a> {
     runs_text: bool,
     reads_input: bool,
     only_tells: bool,
     certain: bool,
     operand: Option<&'a Word>,
+    /// All words, for a call that is not certain.
+    unread: &'a [Word],
 }
 
-impl<'a> Call<'a> {
-    fn of(arguments: &'a [Word]) -> Self {
+impl<'a> ShellCall<'a> {
+    pub(crate) fn of(arguments: &'a [Word]) -> Self {
         let mut call = Self {
             runs_text: false,
             reads_input: false,
             only_tells: false,
             certain: true,
             operand: None,
+            unread: arguments,
         };
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
             let text = word.shape();
             if word.known().is_none() || !text.starts_with(['-', '+']) {
-                // An unknown first word may become options.
-                call.certain &= word.known().is_some() || !text.starts_with(['$', '`']);
+                // It may become options, and nothing.
+                call.certain &= !word.may_split();
                 call.operand = Some(word);
                 return call;
             }
+            let long = text.strip_prefix("--").or(text.strip_prefix('-'));
+            let long = long.unwrap_or_default();
             match text {
                 "--" | "-" => {
                     call.operand = rest.next();
                     return call;
                 }
-                "--help" | "--version" => call.only_tells = true,
-                "--rcfile" | "--init-file" => {
+                _ if LONG_VALUED.contains(&long) => {
                     call.certain = false;
                     rest.next();
                 }
-                _ if text.starts_with("--") => {}
+                _ if LONG_FLAGS.contains(&long) => {
+                    call.only_tells |= matches!(long, "help" | "version");
+                }
+                _ if text.starts_with("--") => call.certain = false,
                 _ => {
-                    call.runs_text |= text.starts_with('-') && text.contains('c');
+                    // With a plus these two mean the same.
+                    call.runs_text |= text.contains('c');
                     call.reads_input |= text.contains('s');
+                    let letters = text.get(1..).unwrap_or_default();
+                    call.certain &= letters.chars().all(|letter| LETTERS.contains(letter));
                     let values = text.chars().filter(|c| matches!(c, 'o' | 'O')).count();
                     for _ in 0..values {
-                        rest.next();
+                        call.certain &= rest.next().is_none_or(|value| !value.may_split());
                     }
                 }
             }
         }
         call
     }
+
+    /// Whether the commands come from the standard input.
+    pub(crate) fn reads_input(&self) -> bool {
+        let file = self.operand.is_some_and(|file| !is_input(file));
+        !self.runs_text && !self.only_tells && (self.reads_input || !file)
+    }
+
+    /// The text or the file that it runs.
+    pub(crate) const fn operand(&self) -> Option<&'a Word> {
+        self.operand
+    }
 }
 
 /// Whether a file is the input, or the output of a command.
 fn is_input(file: &Word) -> bool {
     let text = file.shape();
-    let descriptor = ["/dev/stdin", "/dev/fd/", "/proc/", "<("];
-    text == "-" || descriptor.iter().any(|start| text.starts_with(start))
+    if text == "-" || text.starts_with("<(") {
+        return true;
+    }
+    let mut parts = text.split('/').filter(|part| !matches!(*part, "" | "."));
+    let name = parts.clone().next_back().unwrap_or_default();
+    // Also where a folder was entered before: `cd /dev/fd; . ./0`.
+    let descriptor =
+        name == "stdin" || (!name.is_empty() && name.bytes().all(|c| c.is_ascii_digit()));
+    descriptor || parts.any(|part| matches!(part, "proc" | "fd")) || text.starts_with("/dev/")
 }

@@ -54,6 +54,11 @@ impl Reader<'_> {
             }
         }
         token.unknown = true;
+        // Between double quotes only `@`, also by another name, becomes several words.
+        let source = self.text.get(start..self.at).unwrap_or_default();
+        let several = source.contains(&'@') || source.contains(&'!');
+        let translated = next == Some('"');
+        token.splits |= (quotes == Quotes::None && !translated) || several;
         self.copy_source(token, start);
         Ok(())
     }
@@ -104,6 +109,7 @@ impl Reader<'_> {
         }
         self.inner(inner)?;
         token.unknown = true;
+        token.splits |= quotes == Quotes::None;
         self.copy_source(token, start);
         Ok(())
     }

@@ -119,7 +119,7 @@ impl Reader<'_> {
 fn attach(reader: Option<&mut Simple>, token: Token) -> Reading<()> {
     let reader = reader.ok_or("a here-document has no reader")?;
     let word = match token.unknown {
-        true => crate::Word::Unknown(token.text),
+        true => crate::Word::Single(token.text),
         false => crate::Word::Known(token.text),
     };
     reader.redirects.push(Redirect::Text(word));

@@ -76,10 +76,7 @@ impl Reader<'_> {
             value_of(token, value_at)
         };
         if !command.words.is_empty() {
-            command.words.push(match &value {
-                Word::Known(_) => Word::Known(whole),
-                Word::Unknown(_) => Word::Unknown(whole),
-            });
+            command.words.push(value.with_text(&whole));
         }
         command.assignments.push((name, value));
         Ok(())
@@ -178,9 +175,21 @@ impl Reader<'_> {
                 let word = self.target()?;
                 command.redirects.push(Redirect::Writes(word));
             }
+            Kind::Both => {
+                let word = self.target()?;
+                command.redirects.push(Redirect::Reads(word.clone()));
+                command.redirects.push(Redirect::Writes(word));
+            }
             Kind::Copies => {
                 let word = self.target()?;
                 command.redirects.push(copied(word));
+            }
+            Kind::CopiesInput => {
+                let word = self.target()?;
+                // A shell that reads its input reads what was opened elsewhere.
+                let source = word.with_text(&format!("/dev/fd/{}", word.shape()));
+                command.redirects.push(copied(word));
+                command.redirects.push(Redirect::Reads(source));
             }
         }
         Ok(true)
@@ -198,7 +207,9 @@ enum Kind {
     Text,
     Reads,
     Writes,
+    Both,
     Copies,
+    CopiesInput,
 }
 
 /// Longer ones first.
@@ -206,8 +217,8 @@ const OPERATORS: [(&str, Kind); 12] = [
     ("<<<", Kind::Text),
     ("<<-", Kind::HereTabs),
     ("<<", Kind::Here),
-    ("<>", Kind::Writes),
-    ("<&", Kind::Copies),
+    ("<>", Kind::Both),
+    ("<&", Kind::CopiesInput),
     ("<", Kind::Reads),
     (">>", Kind::Writes),
     (">|", Kind::Writes),
@@ -237,8 +248,6 @@ fn declares(command: &Simple) -> bool {
 }
 
 fn value_of(token: Token, value_at: usize) -> Word {
-    match token.into_word() {
-        Word::Known(text) => Word::Known(text.get(value_at..).unwrap_or_default().to_owned()),
-        Word::Unknown(text) => Word::Unknown(text.get(value_at..).unwrap_or_default().to_owned()),
-    }
+    let word = token.into_word();
+    word.with_text(word.shape().get(value_at..).unwrap_or_default())
 }

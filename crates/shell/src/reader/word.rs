@@ -9,6 +9,8 @@ pub(super) struct Token {
     /// The text with quoting resolved; expansions stand as they are written.
     pub(super) text: String,
     pub(super) unknown: bool,
+    /// It may become no word, or several.
+    pub(super) splits: bool,
     /// Written without any quoting or expansion, so that it may be a keyword or a number.
     pub(super) plain: bool,
     /// Some of it is quoted.
@@ -25,8 +27,10 @@ impl Token {
         // `{a,b}` and `[ab]` become other words; `{}` and `[` alone do not.
         let braces = self.brace && self.brace_parts;
         let brackets = self.bracket && self.text.contains(']');
-        if self.unknown || braces || brackets {
+        if self.splits || braces || brackets {
             Word::Unknown(self.text)
+        } else if self.unknown {
+            Word::Single(self.text)
         } else {
             Word::Known(self.text)
         }
@@ -92,7 +96,10 @@ impl Reader<'_> {
     fn bare(&mut self, token: &mut Token, c: char) -> Reading<()> {
         let last = token.text.chars().next_back();
         match c {
-            '*' | '?' => token.unknown = true,
+            '*' | '?' => {
+                token.unknown = true;
+                token.splits = true;
+            }
             '[' => token.bracket = true,
             '{' => token.brace = true,
             ',' => token.brace_parts = true,

@@ -32,16 +32,62 @@ pub(crate) struct Started {
     pub(crate) argv: Vec<String>,
 }
 
+/// Programs that start the command in their arguments; the real ones are used where they exist.
+const WRAPPERS: [&str; 22] = [
+    "chroot", "choom", "chrt", "env", "find", "flock", "git", "ionice", "linux64", "nice", "nohup",
+    "prlimit", "runuser", "script", "setarch", "setpriv", "setsid", "sh", "stdbuf", "taskset",
+    "timeout", "unshare",
+];
+/// Where they are looked for.
+const FOLDERS: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+
+/// Commands that were run with the real wrappers, and what they started.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    pub(crate) commands: Vec<String>,
+    pub(crate) started: Vec<Started>,
+}
+
+/// Runs commands in which `git push -f CASE` is a program that is only recorded. It is called by
+/// its path, so that no wrapper that clears the environment finds another one.
+pub(crate) fn run_recorded(generate: impl FnOnce(&str) -> Vec<String>) -> Recorded {
+    let folder = tempfile::tempdir().unwrap();
+    let recorders = folder.path().join("recorders");
+    fs::create_dir(&recorders).unwrap();
+    let log = folder.path().join("log").display().to_string();
+    let text = format!(
+        "#!/bin/bash\nprintf '\\1%s' \"$3\" git \"$@\" >> '{log}'; printf '\\2' >> '{log}'\n"
+    );
+    let recorder = recorders.join("git");
+    fs::write(&recorder, text).unwrap();
+    fs::set_permissions(&recorder, fs::Permissions::from_mode(0o755)).unwrap();
+    let commands = generate(&recorders.display().to_string());
+    let programs = folder.path().join("programs");
+    fs::create_dir(&programs).unwrap();
+    for name in WRAPPERS.into_iter().chain(["xargs"]) {
+        let places = FOLDERS.map(|place| Path::new(place).join(name));
+        if let Some(found) = places.iter().find(|place| place.exists()) {
+            std::os::unix::fs::symlink(found, programs.join(name)).unwrap();
+        }
+    }
+    let started = run_in(&folder, &commands);
+    Recorded { commands, started }
+}
+
 /// Runs all commands; gives everything that they started.
 pub(crate) fn run(commands: &[String]) -> Vec<Started> {
     let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("programs")).unwrap();
+    run_in(&folder, commands)
+}
+
+fn run_in(folder: &tempfile::TempDir, commands: &[String]) -> Vec<Started> {
     let inside = folder.path().join("inside");
     fs::create_dir(&inside).unwrap();
     for name in ["a", "b", "ab", "x"] {
         fs::write(inside.join(name), "").unwrap();
     }
     let programs = folder.path().join("programs");
-    fs::create_dir(&programs).unwrap();
     local_program(&inside.join("git"));
     let cases = folder.path().join("cases");
     let mut file = fs::File::create(&cases).unwrap();

@@ -9,8 +9,10 @@ mod carrying;
 mod dangers;
 mod executor;
 mod hostile;
+mod ordinary;
 mod patterns;
 mod reading;
+mod real_options;
 mod real_runs;
 mod real_words;
 
@@ -39,7 +41,7 @@ fn words(command: &Simple) -> String {
     let words = command.words.iter().map(|word| match word {
         Word::Known(text) if text.contains(' ') || text.is_empty() => format!("({text})"),
         Word::Known(text) => text.clone(),
-        Word::Unknown(text) => format!("<{text}>"),
+        Word::Unknown(text) | Word::Single(text) => format!("<{text}>"),
     });
     let parts: Vec<String> = assignments.chain(words).collect();
     parts.join(" ")

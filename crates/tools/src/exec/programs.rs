@@ -62,7 +62,7 @@ fn word(word: &Word) -> String {
     match word {
         Word::Known(text) if plain(text) => text.clone(),
         Word::Known(text) => format!("{text:?}"),
-        Word::Unknown(text) => text.clone(),
+        Word::Unknown(text) | Word::Single(text) => text.clone(),
     }
 }
 
