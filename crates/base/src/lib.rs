@@ -4,4 +4,7 @@
 //! workspace, so any of them may use it.
 
 pub mod lifeline;
+pub mod nearest;
 pub mod regular_file;
+pub mod retry_after;
+pub mod wildcard;
