@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use reqwest::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue, RETRY_AFTER,
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, InvalidHeaderValue,
+    RETRY_AFTER,
 };
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use sortie_base::retry_after;
 use sortie_core::{RequestId, RunId, SessionKey};
 use sortie_protocol::{
     AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, LinkBody,
@@ -442,10 +444,14 @@ fn is_busy(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE
 }
 
-/// When to ask again. Our servers say it in seconds.
+/// When to ask again. Our servers say it in seconds; a proxy before them may send a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    seconds.parse().ok().map(Duration::from_secs)
+    let header = |name| headers.get(name)?.to_str().ok();
+    retry_after::wait(
+        header(RETRY_AFTER)?,
+        header(DATE),
+        retry_after::wall_clock(),
+    )
 }
 
 /// A body that says nothing.

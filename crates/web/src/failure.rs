@@ -3,7 +3,8 @@
 use std::error::Error as _;
 
 use reqwest::StatusCode;
-use reqwest::header::RETRY_AFTER;
+use reqwest::header::{DATE, RETRY_AFTER};
+use sortie_base::retry_after;
 use sortie_core::ToolFailure;
 use sortie_net::{NetError, Response};
 
@@ -61,12 +62,12 @@ pub(crate) fn status_failure(response: &Response) -> ToolFailure {
 
 /// The seconds that a server wants to be left alone.
 pub(crate) fn retry_after(response: &Response) -> Option<u64> {
-    response
-        .headers()
-        .get(RETRY_AFTER)?
-        .to_str()
-        .ok()?
-        .trim()
-        .parse()
-        .ok()
+    let header = |name| response.headers().get(name)?.to_str().ok();
+    let wait = retry_after::wait(
+        header(RETRY_AFTER)?,
+        header(DATE),
+        retry_after::wall_clock(),
+    )?;
+    // Rounded up, so that the advice is never too early.
+    Some(wait.as_secs() + u64::from(wait.subsec_nanos() > 0))
 }

@@ -3,7 +3,10 @@
 //! A vendor says it by a status, by a code of its own, or only in words. [`Told`] gathers what it
 //! said; the tables below give the words their meaning; the status decides what they leave open.
 
+use std::time::SystemTime;
+
 use serde_json::Value;
+use sortie_base::retry_after;
 use sortie_core::{Fault, ModelError};
 
 use crate::{Dialect, bounds};
@@ -15,6 +18,10 @@ pub struct Refusal<'a> {
     pub status: u16,
     /// The header `retry-after`.
     pub retry_after: Option<&'a str>,
+    /// The header `date`: the provider's clock, to which a date in `retry-after` belongs.
+    pub date: Option<&'a str>,
+    /// When the response arrived.
+    pub now: SystemTime,
     /// The header `retry-after-ms`.
     pub retry_after_ms: Option<&'a str>,
     /// The body, or its beginning.
@@ -341,8 +348,10 @@ fn details(value: &Value) -> impl Iterator<Item = &Value> {
 fn header_wait_ms(refusal: &Refusal<'_>) -> Option<u64> {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let exact = refusal.retry_after_ms.and_then(number).and_then(whole_ms);
-    // A date is not understood: it would need a clock, and no vendor sends one.
-    exact.or_else(|| whole_ms(refusal.retry_after.and_then(number)? * 1000.0))
+    exact.or_else(|| {
+        let wait = retry_after::wait(refusal.retry_after?, refusal.date, refusal.now)?;
+        whole_ms(wait.as_secs_f64() * 1000.0)
+    })
 }
 
 /// `Please try again in 1.2s`, `retry after 13 seconds`, `retry in 6m0s`.

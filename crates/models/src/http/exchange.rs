@@ -145,6 +145,8 @@ impl<'a> Exchange<'a> {
         let refusal = Refusal {
             status: status.as_u16(),
             retry_after: text("retry-after"),
+            date: text("date"),
+            now: sortie_base::retry_after::wall_clock(),
             retry_after_ms: text("retry-after-ms"),
             body: &body,
         };

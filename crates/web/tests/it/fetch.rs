@@ -137,6 +137,7 @@ async fn failures_say_what_to_do() {
         "127.0.0.1 answered 403 (Forbidden). It is not open to everybody; use another source.",
     )
     .await;
+    check(|| answer(429, "date: Sun, 06 Nov 1994 08:49:30 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n", ""), "127.0.0.1 answered 429 (Too Many Requests). Try again in 7 seconds, or use another source.").await;
     check(|| answer(429, "retry-after: 7\r\n", ""), "127.0.0.1 answered 429 (Too Many Requests). Try again in 7 seconds, or use another source.").await;
     check(
         || answer(503, "", ""),

@@ -1,15 +1,22 @@
 //! Refusals of all vendors, and what they mean.
 
+use std::time::{Duration, SystemTime};
+
 use serde_json::json;
 use sortie_core::Fault;
 use sortie_wire::{Refusal, bounds, classify};
 
 use crate::support::dialect;
 
+/// The clock of the tests is far from that of the provider.
+const NOW: SystemTime = SystemTime::UNIX_EPOCH;
+
 fn fault(status: u16, retry_after: Option<&str>, body: &str) -> (Fault, String) {
     let refusal = Refusal {
         status,
         retry_after,
+        date: None,
+        now: NOW,
         retry_after_ms: None,
         body: body.as_bytes(),
     };
@@ -296,6 +303,8 @@ fn waits() {
     let exact = Refusal {
         status: 429,
         retry_after: Some("9"),
+        date: None,
+        now: NOW,
         retry_after_ms: Some("250"),
         body: b"",
     };
@@ -305,6 +314,38 @@ fn waits() {
             retry_after_ms: Some(250)
         }
     );
+}
+
+#[test]
+fn a_date_in_retry_after_is_a_wait_from_now() {
+    // 1994-11-06 08:49:37
+    let until = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
+    for header in [
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+    ] {
+        for (date, now) in [
+            (None, until - Duration::from_secs(20)),
+            (Some("Sun, 06 Nov 1994 08:49:17 GMT"), NOW),
+        ] {
+            let refusal = Refusal {
+                status: 429,
+                retry_after: Some(header),
+                date,
+                now,
+                retry_after_ms: None,
+                body: b"",
+            };
+            assert_eq!(
+                classify(&dialect(json!({})), &refusal).fault,
+                Fault::RateLimited {
+                    retry_after_ms: Some(20_000)
+                },
+                "{header} {date:?}"
+            );
+        }
+    }
 }
 
 #[test]
