@@ -9,7 +9,6 @@ mod agent;
 mod fields;
 mod folder;
 mod front_matter;
-mod pattern;
 mod places;
 mod problem;
 mod skill;

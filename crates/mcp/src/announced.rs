@@ -83,6 +83,13 @@ pub(crate) fn check(server: &str, rules: &ToolRules, tools: &[rmcp::model::Tool]
         }
     }
     refuse_collisions(&mut listing);
+    // A misspelled rule would deny nothing, and nobody would know.
+    for pattern in rules.without_tool(tools.iter().map(|tool| tool.name.as_ref())) {
+        listing.leave_out(
+            pattern,
+            "this rule of `tools` fits no tool of the server: check its spelling",
+        );
+    }
     listing
 }
 

@@ -12,10 +12,10 @@ use std::time::Duration;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use sortie_base::wildcard::matches_any;
 
 use crate::Secret;
 use crate::name::check_server_name;
-use crate::wildcard::matches;
 
 /// How long a call may take, unless configured.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -100,7 +100,8 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Which tools of a server are offered: deny beats allow, `*` stands for any text.
+/// Which tools of a server are offered: deny beats allow, `*` stands for any text,
+/// and case does not count, as in every other rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolRules {
     /// Only these; `None` says all of them, an empty list none.
@@ -112,8 +113,20 @@ pub struct ToolRules {
 impl ToolRules {
     /// Whether a tool, by the name its server gives it, is offered.
     pub fn permits(&self, tool: &str) -> bool {
-        let listed = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        let listed = |patterns: &[String]| matches_any(patterns, tool);
         self.allow.as_deref().is_none_or(listed) && !listed(&self.deny)
+    }
+
+    /// The patterns that fit none of the tools that a server announced.
+    pub(crate) fn without_tool<'a, 'b>(
+        &'a self,
+        tools: impl Iterator<Item = &'b str> + Clone,
+    ) -> impl Iterator<Item = &'a str> {
+        let patterns = self.allow.iter().flatten().chain(&self.deny);
+        patterns.map(String::as_str).filter(move |pattern| {
+            let mut tools = tools.clone();
+            !tools.any(|tool| matches_any(&[pattern], tool))
+        })
     }
 }
 

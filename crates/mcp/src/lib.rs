@@ -26,7 +26,6 @@ mod secret;
 mod server;
 mod tool;
 mod trouble;
-mod wildcard;
 
 pub use announced::LeftOut;
 pub use approval::{ApprovalError, ApprovalFile, Approvals, Approved, Seen};

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use sortie_base::wildcard;
 use sortie_core::{Fault, Model, ModelDirectory, ModelError, ModelState, Terms, Timestamp};
 
 use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
 use crate::record::{RecordModel, Recorder, ReplayModel};
 use crate::secret::Secret;
-use crate::text::{cut, wildcard};
+use crate::text::cut;
 use crate::tool_mode::{Learned, ToolSetting};
 use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettings};
 use crate::warm::Warm;
@@ -269,7 +270,7 @@ impl Directory {
     fn model_settings(&self, provider: &str, model: &str) -> ModelSettings {
         let whole = format!("{provider}/{model}");
         let entries = self.settings.models.iter();
-        let fits = entries.filter(|(pattern, _)| wildcard(pattern, &whole));
+        let fits = entries.filter(|(pattern, _)| wildcard::matches(pattern, &whole));
         let best = fits.max_by_key(|(pattern, _)| (**pattern == whole, pattern.len()));
         best.map(|(_, settings)| settings.clone())
             .unwrap_or_default()

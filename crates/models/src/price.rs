@@ -6,9 +6,8 @@
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use sortie_base::wildcard;
 use sortie_core::{TokenPrice, Usage};
-
-use crate::text::wildcard;
 
 const MILLION: f64 = 1_000_000.0;
 
@@ -76,8 +75,12 @@ pub fn prices_as_of() -> &'static str {
 /// The table's price of `vendor/model`.
 pub(crate) fn price(name: &str) -> Option<Price> {
     let mut rows = table().price.iter();
-    rows.find(|row| row.models.iter().any(|model| wildcard(model, name)))
-        .map(|row| row.price)
+    rows.find(|row| {
+        row.models
+            .iter()
+            .any(|model| wildcard::matches(model, name))
+    })
+    .map(|row| row.price)
 }
 
 #[derive(Debug, Default, Deserialize)]

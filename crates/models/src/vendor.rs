@@ -5,13 +5,15 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use serde::Deserialize;
+use sortie_base::nearest::nearest;
+use sortie_base::wildcard;
 use sortie_core::{Fault, ModelError};
 use sortie_wire::{Dialect, Format};
 
 use crate::governor::{Limits, MAX_CONCURRENT};
 use crate::price::Price;
 use crate::secret::Secret;
-use crate::text::{cut, nearest, wildcard};
+use crate::text::cut;
 use crate::tool_mode::ToolSetting;
 
 /// How many questions to a model may be under way at first where the vendor has no entry.
@@ -229,7 +231,7 @@ pub(crate) fn facts(
     let mut tools = ToolSetting::Auto;
     let mut context_window = None;
     for rule in &vendor.models {
-        if wildcard(&rule.pattern, model) {
+        if wildcard::matches(&rule.pattern, model) {
             dialect.extend(rule.dialect.clone());
             tools = rule.tools.unwrap_or(tools);
             context_window = rule.context_window.or(context_window);

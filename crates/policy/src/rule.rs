@@ -3,10 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
+use sortie_base::wildcard::Wildcard;
+
 use crate::command::CommandPattern;
 use crate::host::HostPattern;
 use crate::object::{Kind, Object, kind_of_name};
-use crate::pattern::NamePattern;
 use crate::place::PathPattern;
 use crate::tool::{Group, Names, ToolFacts};
 
@@ -33,7 +34,7 @@ pub struct RuleError(String);
 
 #[derive(Clone, Debug)]
 enum Subject {
-    Name(NamePattern),
+    Name(Wildcard),
     Group(Group),
 }
 
@@ -59,7 +60,7 @@ impl Rule {
     /// Whether it speaks about some call of the tool with these names.
     pub(crate) fn means(&self, names: &Names<'_>) -> bool {
         match &self.subject {
-            Subject::Name(pattern) => names.any(|name| pattern.fits(name)),
+            Subject::Name(pattern) => names.any(|name| pattern.fits_folded(name)),
             Subject::Group(group) => group.holds(names.touches()),
         }
     }
@@ -162,7 +163,7 @@ fn read_subject(text: &str) -> Result<Subject, String> {
     let strange = |c: char| c.is_whitespace() || c.is_control() || "(),;:|".contains(c);
     match text.chars().find(|c| strange(*c)) {
         Some(c) => Err(format!("the name of a tool cannot contain {c:?}")),
-        None => Ok(Subject::Name(NamePattern::new(text))),
+        None => Ok(Subject::Name(Wildcard::new(text))),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use sortie_base::wildcard::fold;
 use sortie_core::Touches;
 
 use crate::object::Kind;
@@ -52,7 +53,7 @@ fn lower(name: &str) -> Cow<'_, str> {
     if is_lower {
         Cow::Borrowed(name)
     } else {
-        Cow::Owned(name.to_lowercase())
+        Cow::Owned(fold(name))
     }
 }
 

@@ -269,7 +269,7 @@ impl Settings {
             let fitting = self
                 .models
                 .iter()
-                .filter(|(pattern, _)| sortie_policy::matches(pattern, name));
+                .filter(|(pattern, _)| sortie_base::wildcard::matches(pattern, name));
             fitting
                 .max_by_key(|(pattern, _)| pattern.len())
                 .map(|(_, model)| model)

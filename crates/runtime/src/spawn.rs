@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sortie_agent::{PromptContext, system_prompt};
+use sortie_base::wildcard::matches;
 use sortie_core::{
     AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode,
     Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, MAX_TASK_CHARS, Mode, ModelChoice,
@@ -15,7 +16,6 @@ use sortie_core::{
 };
 use sortie_policy::{
     Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
-    matches,
 };
 use sortie_text::{first_chars, one_line, t, text};
 

@@ -10,7 +10,7 @@ use super::Known;
 use super::tools::{resolve, restricting, rule_tool};
 use crate::Severity;
 use crate::fields::{Fields, scalar, shown};
-use crate::pattern::matches;
+use sortie_base::wildcard::matches;
 
 /// Words for modes, in lower case and without hyphens or underscores.
 const MODES: &[(&str, Mode)] = &[

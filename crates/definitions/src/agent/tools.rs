@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use sortie_base::wildcard::matches;
 use sortie_core::ToolSelection;
 
 use super::Known;
 use crate::Severity;
 use crate::fields::{Field, Fields, scalar, shown, words};
-use crate::pattern::matches;
 
 /// What others call our tools: (theirs in lower case, ours).
 const ALIASES: &[(&str, &str)] = &[

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use sortie_core::SkillRef;
 
 use super::Skill;
-use crate::pattern::matches_any;
+use sortie_base::wildcard::matches_any;
 
 /// What was decided about the skills of a run. Deny wins.
 #[derive(Clone, Debug, PartialEq, Eq)]

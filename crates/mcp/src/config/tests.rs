@@ -155,6 +155,18 @@ fn files() {
 }
 
 #[test]
+fn rules_that_fit_no_tool_are_found() {
+    let rules = ToolRules {
+        allow: Some(vec!["get_*".to_owned(), "lsit".to_owned()]),
+        deny: vec!["GET_ALL".to_owned(), "delete_*".to_owned()],
+    };
+    let found: Vec<&str> = rules
+        .without_tool(["get_one", "get_all", "list"].into_iter())
+        .collect();
+    assert_eq!(found, ["lsit", "delete_*"]);
+}
+
+#[test]
 fn deny_beats_allow() {
     let rules = |allow: Option<&[&str]>, deny: &[&str]| ToolRules {
         allow: allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
@@ -166,6 +178,11 @@ fn deny_beats_allow() {
         (rules(Some(&["x"]), &["x"]), "x", false),
         (rules(Some(&["get_*"]), &["*_all"]), "get_one", true),
         (rules(Some(&["get_*"]), &["*_all"]), "get_all", false),
+        // Case does not count, as in every other rule.
+        (rules(None, &["Delete_Repo"]), "delete_repo", false),
+        (rules(None, &["delete_*"]), "DELETE_repo", false),
+        (rules(None, &["*_REPO"]), "delete_repo", false),
+        (rules(Some(&["get_*"]), &[]), "Get_one", true),
     ] {
         assert_eq!(rules.permits(tool), expected, "{rules:?} {tool}");
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::MAX_SCRIPT_BYTES;
-use crate::text::nearest;
+use sortie_base::nearest::nearest;
 
 /// Why a script could not be used.
 #[derive(Debug, thiserror::Error)]

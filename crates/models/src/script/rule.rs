@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use sortie_base::wildcard;
 use sortie_core::{AnswerPart, Arguments, ModelAnswer, ModelError, StopReason, Usage};
 
 use super::format::{self, Call, Defaults, Expect, Fault, FaultKind, Texts, When};
 use super::seen::Seen;
 use super::template::{check, check_value, expand, expand_value};
 use crate::price::Price;
-use crate::text::{cut, wildcard};
+use crate::text::cut;
 
 /// How many characters of a text an assertion's failure shows.
 const SHOWN_CHARS: usize = 300;
@@ -101,7 +102,7 @@ impl Rule {
         let same = |pattern: &Option<String>, text: &str| {
             pattern
                 .as_ref()
-                .is_none_or(|pattern| wildcard(pattern, text))
+                .is_none_or(|pattern| wildcard::matches(pattern, text))
         };
         let lower = agent.as_ref().map(|agent| agent.to_lowercase());
         same(&lower, &asker.agent.to_lowercase())

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::seen::Seen;
-use crate::text::nearest;
+use sortie_base::nearest::nearest;
 
 /// The names that may stand between the braces; `:N` follows where a number is needed.
 const NAMES: [&str; 9] = [
