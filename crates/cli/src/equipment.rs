@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use sortie_core::Tool;
+use sortie_core::{Lang, Tool};
 use sortie_definitions::AgentFiles;
 use sortie_mcp::Pool;
 use sortie_runtime::{Agents, Planner};
+use sortie_text::t;
 
 use crate::problem::Problem;
 use crate::settings::Settings;
@@ -41,6 +42,23 @@ impl Equipment {
             files,
             runtime,
         })
+    }
+
+    /// Configured rules that are about no tool: each does nothing, so that its author should learn.
+    pub(crate) fn unknown_tools(&self, lang: Lang) -> Vec<String> {
+        sortie_runtime::unknown_tools_of(&self.runtime, &self.tools)
+            .into_iter()
+            .map(|(key, unknown)| match unknown.nearest {
+                Some(nearest) => t!(
+                    lang,
+                    "config-unknown-tool-near",
+                    key = key,
+                    rule = unknown.rule,
+                    nearest = nearest
+                ),
+                None => t!(lang, "config-unknown-tool", key = key, rule = unknown.rule),
+            })
+            .collect()
     }
 
     /// Starts the servers of tools that are configured, and adds what they offer. They end with the

@@ -167,6 +167,11 @@ impl Problem {
         self.exit()
     }
 
+    /// What went wrong, as one sentence of a list.
+    pub(crate) fn text(&self, lang: Lang) -> String {
+        self.words(lang).message
+    }
+
     /// Whoever read the output has seen enough: nobody's mistake.
     fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)

@@ -127,6 +127,7 @@ pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
         lang: settings.lang,
         subagents_enabled: subagents.enabled,
         allowed_agents: subagents.allowed_agents.clone(),
+        allowed_models: subagents.allowed_models.clone(),
         small_model: name(&config.small_model),
         plan_model: name(&config.plan_model),
         child_model: name(&subagents.default_model),

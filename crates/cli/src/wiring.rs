@@ -10,7 +10,7 @@ use sortie_models::Directory;
 use sortie_runtime::{FileSink, Parts, ProcessClock, Runtime};
 use sortie_store::{Owner, ReadStore, SqliteStore};
 use sortie_telemetry::Telemetry;
-use sortie_text::{Redactor, t};
+use sortie_text::{Redactor, strip_sequences, t};
 
 use crate::equipment::Equipment;
 use crate::output;
@@ -128,6 +128,10 @@ pub(crate) async fn start_on(
     } else {
         equipment.add_servers(settings).await?
     };
+    for warning in equipment.unknown_tools(settings.lang) {
+        let words = t!(settings.lang, "config-warning", warning = warning);
+        output::note(&strip_sequences(&words));
+    }
     let store = Arc::new(store);
     let parts = Parts {
         store: Arc::clone(&store) as Arc<dyn Store>,

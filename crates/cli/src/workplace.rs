@@ -9,7 +9,7 @@ use sortie_definitions::{
     AgentFiles, Ceiling, Known, Where, agent_places, load_agents, skill_places,
     workspace_skill_places,
 };
-use sortie_runtime::{AgentSettings, Agents};
+use sortie_runtime::{AgentSettings, Agents, AllowedModels};
 use sortie_worktree::{Applied, Git, How};
 
 use crate::settings::Settings;
@@ -217,6 +217,12 @@ pub(crate) fn agent_files(settings: &Settings, base: &Agents, tools: &[String]) 
         let vendor = name.split('/').next().unwrap_or_default();
         models.iter().any(|known| known == vendor) || providers.contains_key(vendor)
     };
+    // A vendor of this build, or a server that happens to listen here, is not the operator's choice.
+    let main = settings.configured_model();
+    let available = AllowedModels::of(
+        &crate::provider::runtime(settings),
+        main.as_deref().into_iter(),
+    );
     let check_rule = |rule: &str| {
         rule.parse::<sortie_policy::Rule>()
             .map(drop)
@@ -230,6 +236,7 @@ pub(crate) fn agent_files(settings: &Settings, base: &Agents, tools: &[String]) 
             tools,
             check_rule: &check_rule,
             is_model: &is_model,
+            is_available: &|name| available.contains(name),
             ceiling: Ceiling {
                 max_iterations: Some(limits.max_iterations),
                 timeout: Some(std::time::Duration::from_secs(limits.timeout_seconds))

@@ -134,6 +134,10 @@ pub struct SubagentsConfig {
     pub default_cleanup: CleanupChoice,
     /// Which agents may be sent out; `*` matches any run of characters.
     pub allowed_agents: Vec<String>,
+    /// Models that a run may name for a subagent beside those that the configuration names; `*`
+    /// matches any run of characters. Unset: every model of the providers of configured models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_models: Option<Vec<String>>,
     /// The model of subagents whose agent asks for none. Unset: their parent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
@@ -161,6 +165,7 @@ impl Default for SubagentsConfig {
             archive_after_minutes: 7 * 24 * 60,
             default_cleanup: CleanupChoice::Keep,
             allowed_agents: vec!["*".to_owned()],
+            allowed_models: None,
             default_model: None,
             max_iterations: 15,
             timeout_seconds: 30 * 60,

@@ -50,6 +50,7 @@ const RULES: &[(&str, Rule)] = &[
     // A deleted transcript cannot be looked into.
     ("subagents.default_cleanup", Rule::NeedsTrust),
     ("subagents.allowed_agents", Rule::NeedsTrust),
+    ("subagents.allowed_models", Rule::NeedsTrust),
     ("subagents.default_model", Rule::Model),
     ("subagents.max_iterations", Rule::Lower(None)),
     ("subagents.timeout_seconds", Rule::LowerTime(None)),

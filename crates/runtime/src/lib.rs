@@ -13,6 +13,7 @@ mod ask;
 mod audit;
 mod authority;
 mod budget;
+mod choices;
 mod clock;
 mod control;
 pub mod crash;
@@ -40,6 +41,7 @@ mod views;
 mod workplace;
 
 pub use agents::Agents;
+pub use choices::{AllowedModels, UnknownTool, unknown_tools_of};
 pub use clock::ProcessClock;
 pub use control::Said;
 pub use fork::Fork;

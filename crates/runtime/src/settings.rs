@@ -20,6 +20,9 @@ pub struct Settings {
     pub subagents_enabled: bool,
     /// Agents that may be sent out; `*` is all.
     pub allowed_agents: Vec<String>,
+    /// Models that a spawn call may name beside those that are configured; `*` matches any run of
+    /// characters. `None` is every model of the providers of configured models.
+    pub allowed_models: Option<Vec<String>>,
     /// The model for agents that want a small one.
     pub small_model: Option<String>,
     /// The model for agents that plan.
@@ -203,6 +206,7 @@ impl Default for Settings {
             },
             subagents_enabled: true,
             allowed_agents: vec!["*".to_owned()],
+            allowed_models: None,
             small_model: None,
             plan_model: None,
             child_model: None,

@@ -157,7 +157,7 @@ impl fmt::Debug for Toolbox {
     }
 }
 
-fn facts_of(tool: &dyn Tool) -> ToolFacts {
+pub(crate) fn facts_of(tool: &dyn Tool) -> ToolFacts {
     ToolFacts {
         name: tool.spec().name.clone(),
         spellings: tool

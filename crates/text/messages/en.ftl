@@ -155,7 +155,9 @@ call-cut =
 spawn-unknown-agent =
     Error: Unknown agent type '{ $name }'
     Known agent types: { $known }. Call again with one of them.
-spawn-model-not-allowed = Error: the model '{ $model }' cannot be chosen from here. Leave "model" out to use your own.
+spawn-model-not-allowed = Error: the model '{ $model }' cannot be chosen from here. Models that can be named: { $known }. Leave "model" out to use your own.
+spawn-unknown-tool = Error: there is no tool '{ $rule }', so nothing was started. Known tools: { $known }. Correct "tools" and call again.
+spawn-unknown-tool-near = Error: there is no tool '{ $rule }', so nothing was started; did you mean '{ $nearest }'? Known tools: { $known }. Correct "tools" and call again.
 spawn-agent-not-allowed = Error: agent '{ $name }' may not be started from here. Known agent types: { $known }.
 spawn-empty-task = Error: the task is empty, so nothing was started. Say in full what the subagent is to do.
 spawn-task-too-long = Error: the task is longer than { $max } characters, so nothing was started. Put the material into a file and name the file in the task.

@@ -119,7 +119,9 @@ call-cut = [在“…”处省略了 { $count } 个字符；用 read_file 读取
 spawn-unknown-agent =
     Error: Unknown agent type '{ $name }'
     已知的 Agent 类型：{ $known }。请用其中之一重新调用。
-spawn-model-not-allowed = 错误：这里不能选择模型 '{ $model }'。省略 "model" 即使用你自己的模型。
+spawn-model-not-allowed = 错误：这里不能选择模型 '{ $model }'。可以指定的模型：{ $known }。省略 "model" 即使用你自己的模型。
+spawn-unknown-tool = 错误：没有名为 '{ $rule }' 的工具，没有启动任何子 Agent。已知的工具：{ $known }。请更正 "tools" 后重新调用。
+spawn-unknown-tool-near = 错误：没有名为 '{ $rule }' 的工具，没有启动任何子 Agent；是否指 '{ $nearest }'？已知的工具：{ $known }。请更正 "tools" 后重新调用。
 spawn-agent-not-allowed = 错误：这里不允许启动 Agent '{ $name }'。已知的 Agent 类型：{ $known }。
 spawn-empty-task = 错误：任务为空，没有启动任何子 Agent。请完整说明子 Agent 要做什么。
 spawn-task-too-long = 错误：任务超过 { $max } 个字符，没有启动任何子 Agent。请把材料放进文件，并在任务中写明文件名。

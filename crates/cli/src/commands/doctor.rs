@@ -17,6 +17,7 @@ use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
 
 use crate::choice::default_model;
+use crate::equipment::Equipment;
 use crate::exit::Exit;
 use crate::lock::{Holder, holder};
 use crate::output;
@@ -395,7 +396,12 @@ fn configuration(settings: &Settings) -> Check {
     if let Some(broken) = &configuration.broken {
         return Check::fail("config", broken.to_string(), t!(lang, "doctor-config-todo"));
     }
-    match configuration.warnings.as_slice() {
+    let mut warnings = configuration.warnings.clone();
+    match Equipment::of(settings, wiring::Wishes::default()) {
+        Ok(equipment) => warnings.extend(equipment.unknown_tools(lang)),
+        Err(problem) => warnings.push(problem.text(lang)),
+    }
+    match warnings.as_slice() {
         [] => Check::ok(
             "config",
             configuration.places.user_file.display().to_string(),

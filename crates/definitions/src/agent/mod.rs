@@ -86,6 +86,8 @@ pub struct Known<'a> {
     pub check_rule: &'a dyn Fn(&str) -> Result<(), String>,
     /// Whether a model `vendor/model` is at an endpoint that the operator has configured.
     pub is_model: &'a dyn Fn(&str) -> bool,
+    /// Whether a file of an untrusted folder may name this model: the operator made it available.
+    pub is_available: &'a dyn Fn(&str) -> bool,
     /// What an untrusted file cannot exceed.
     pub ceiling: Ceiling,
 }

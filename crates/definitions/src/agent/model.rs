@@ -40,8 +40,14 @@ pub(super) fn choice(fields: &mut Fields, known: &Known<'_>, trusted: bool) -> M
     if name.chars().count() > MAX_MODEL_CHARS || name.chars().any(char::is_whitespace) {
         return replaced("is no name of a model");
     }
-    if let Some(found) = configured(&name, known) {
-        return ModelChoice::Named(found);
+    match configured(&name, known) {
+        Some(found) if trusted || (known.is_available)(&found) => return ModelChoice::Named(found),
+        Some(_) => {
+            return replaced(
+                "was not made available by the operator, and the folder is not trusted",
+            );
+        }
+        None => {}
     }
     if SIZES.contains(&lower.as_str()) {
         return replaced("is one vendor's word for a size");

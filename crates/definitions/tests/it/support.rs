@@ -83,7 +83,8 @@ impl World {
             agents: &[built_in("explore")],
             tools: &tools,
             check_rule: &check_rule,
-            is_model: &|name| name.starts_with("anthropic/"),
+            is_model: &|name| name.starts_with("anthropic/") || name.starts_with("ollama/"),
+            is_available: &|name| name.starts_with("anthropic/"),
             ceiling: Ceiling {
                 max_iterations: Some(15),
                 timeout: Some(Duration::from_secs(1_800)),

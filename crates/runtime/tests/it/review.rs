@@ -26,7 +26,7 @@ async fn a_run_cannot_open_files_by_naming_them_as_models() {
     assert_eq!(
         record.result(),
         Some(
-            "Error: the model 'script:/etc/passwd' cannot be chosen from here. Leave \"model\" out to use your own."
+            "Error: the model 'script:/etc/passwd' cannot be chosen from here. Models that can be named: script. Leave \"model\" out to use your own."
         )
     );
     assert_eq!(stage.records().await.len(), 1, "nobody was admitted");

@@ -1,0 +1,299 @@
+//! What a spawn call may name: models that the operator made available, and tools that exist.
+
+use std::sync::Arc;
+
+use sortie_base::nearest::nearest;
+use sortie_base::wildcard::{fold, matches, matches_any};
+use sortie_core::{Rules, Tool};
+use sortie_policy::{Rule, ToolFacts};
+
+use crate::settings::Settings;
+use crate::spawn::MODELS_IN_FILES;
+use crate::toolbox::facts_of;
+
+/// How many names a refusal lists.
+const MOST_LISTED: usize = 30;
+/// What the names of tools of MCP servers begin with. A server may connect later.
+const MCP: &str = "mcp__";
+/// Tools of the product that are registered only where something is configured for them, or only
+/// for some runs. A rule about one of them is no mistake.
+const SOMETIMES: [&str; 7] = [
+    "ask",
+    "changes",
+    "exec",
+    "skill",
+    "subagents",
+    "web_fetch",
+    "web_search",
+];
+
+/// The models that may be named by a model or by a file of a folder that is not trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowedModels {
+    names: Vec<String>,
+    patterns: Vec<String>,
+}
+
+impl AllowedModels {
+    /// Collects what the operator made available to runs whose own models are `own`: these, every
+    /// model that the configuration names, and `subagents.allowed_models`. Where that key is unset,
+    /// all models of the providers of these models. A key in the environment, or a server that
+    /// happens to listen on this machine, makes nothing available.
+    pub fn of<'a>(settings: &Settings, own: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut names: Vec<String> = own.into_iter().map(str::to_owned).collect();
+        let single = [
+            &settings.small_model,
+            &settings.plan_model,
+            &settings.child_model,
+        ];
+        names.extend(single.into_iter().flatten().cloned());
+        names.extend(settings.every_model.fallbacks.iter().flatten().cloned());
+        for (name, model) in &settings.models {
+            if !name.contains('*') {
+                names.push(name.clone());
+            }
+            names.extend(model.fallbacks.iter().flatten().cloned());
+        }
+        for agent in settings.agents.values() {
+            names.extend(agent.model.iter().cloned());
+            names.extend(agent.asking.fallbacks.iter().flatten().cloned());
+        }
+        names.retain(|name| name != "inherit");
+        names.sort();
+        names.dedup();
+        let patterns = match &settings.allowed_models {
+            Some(patterns) => patterns.clone(),
+            None => {
+                let providers = names.iter().filter_map(|name| provider_of(name));
+                let mut patterns: Vec<String> =
+                    providers.map(|provider| format!("{provider}/*")).collect();
+                patterns.sort();
+                patterns.dedup();
+                patterns
+            }
+        };
+        Self { names, patterns }
+    }
+
+    /// Whether this model may be named. A file that plays a model is available only by its exact
+    /// name.
+    pub fn contains(&self, model: &str) -> bool {
+        let named = self.names.iter().any(|name| name == model);
+        named || (!is_file(model) && matches_any(&self.patterns, model))
+    }
+
+    /// The names and patterns, as a refusal lists them. Paths of files are not shown.
+    pub(crate) fn listed(&self) -> String {
+        let covered = |name: &&String| matches_any(&self.patterns, name);
+        let names = self
+            .names
+            .iter()
+            .filter(|name| !is_file(name) && !covered(name));
+        let mut all: Vec<&str> = self
+            .patterns
+            .iter()
+            .chain(names)
+            .map(String::as_str)
+            .collect();
+        let more = all.len().saturating_sub(MOST_LISTED);
+        all.truncate(MOST_LISTED);
+        if more > 0 {
+            return format!("{} (and {more} more)", all.join(", "));
+        }
+        all.join(", ")
+    }
+}
+
+fn is_file(model: &str) -> bool {
+    let lower = fold(model);
+    MODELS_IN_FILES
+        .iter()
+        .any(|prefix| lower.starts_with(prefix))
+}
+
+/// The provider of `provider/model`.
+fn provider_of(model: &str) -> Option<&str> {
+    let (provider, _) = model.split_once('/').filter(|_| !is_file(model))?;
+    (!provider.is_empty() && !provider.contains('*')).then_some(provider)
+}
+
+/// A rule that is about no tool there is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTool {
+    /// The rule as it is written.
+    pub rule: String,
+    /// The tool that was probably meant.
+    pub nearest: Option<String>,
+}
+
+/// Finds the rules that are about none of the tools. Rules that cannot be read are reported by
+/// whoever compiles them, and rules about tools of MCP servers may come true later.
+pub(crate) fn unknown_tools<'a>(
+    rules: impl IntoIterator<Item = &'a String>,
+    tools: &[ToolFacts],
+) -> Vec<UnknownTool> {
+    rules
+        .into_iter()
+        .filter_map(|text| {
+            let rule: Rule = text.parse().ok()?;
+            let name = text.split('(').next().unwrap_or(text).trim();
+            let folded = fold(name);
+            let open = folded.starts_with(MCP) || folded.starts_with("group:");
+            // `mcp*` too may be about a server that is not connected.
+            let covers_mcp = name.contains('*') && matches(name, "mcp__server__tool");
+            let sometimes = SOMETIMES.iter().any(|tool| matches(name, tool));
+            let known = tools.iter().any(|tool| rule.is_about(tool));
+            if open || covers_mcp || sometimes || known {
+                return None;
+            }
+            let names: Vec<&str> = tools
+                .iter()
+                .map(|tool| tool.name.as_str())
+                .chain(SOMETIMES)
+                .collect();
+            Some(UnknownTool {
+                rule: text.clone(),
+                nearest: nearest(&folded, &names).map(str::to_owned),
+            })
+        })
+        .collect()
+}
+
+/// Finds every configured rule that is about no tool, with the key it stands under: such a rule does
+/// nothing, which its author should learn.
+pub fn unknown_tools_of(
+    settings: &Settings,
+    tools: &[Arc<dyn Tool>],
+) -> Vec<(String, UnknownTool)> {
+    let tools: Vec<ToolFacts> = tools.iter().map(|tool| facts_of(tool.as_ref())).collect();
+    let policy = &settings.policy;
+    let mut layers = vec![
+        ("policy".to_owned(), &policy.global),
+        ("policy.sandbox".to_owned(), &policy.sandbox),
+        ("subagents.tools".to_owned(), &policy.children),
+    ];
+    let named = |kind: &str, name: &str| format!("policy.{kind}.{name}");
+    layers.extend(
+        policy
+            .providers
+            .iter()
+            .map(|(name, it)| (named("providers", name), it)),
+    );
+    layers.extend(
+        policy
+            .groups
+            .iter()
+            .map(|(name, it)| (named("groups", name), it)),
+    );
+    let agents = settings.agents.iter();
+    layers.extend(agents.map(|(name, it)| (format!("agents.{name}.tools"), &it.rules)));
+    let mut found = Vec::new();
+    for (key, rules) in layers {
+        let unknown = unknown_tools(all(rules), &tools);
+        found.extend(unknown.into_iter().map(|unknown| (key.clone(), unknown)));
+    }
+    found
+}
+
+fn all(rules: &Rules) -> impl Iterator<Item = &String> {
+    let allow = rules.allow.iter().flatten();
+    allow
+        .chain(&rules.deny)
+        .chain(&rules.ask)
+        .chain(&rules.approve)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{AgentSettings, ModelDefaults};
+    use sortie_core::Touches;
+
+    fn settings() -> Settings {
+        let mut settings = Settings {
+            small_model: Some("openai/small".to_owned()),
+            every_model: ModelDefaults {
+                fallbacks: Some(vec!["mistral/large".to_owned()]),
+                ..ModelDefaults::default()
+            },
+            ..Settings::default()
+        };
+        let agent = AgentSettings {
+            model: Some("deepseek/chat".to_owned()),
+            ..AgentSettings::default()
+        };
+        settings.agents.insert("code".to_owned(), agent);
+        settings
+    }
+
+    fn check(allowed: Option<&[&str]>, model: &str, expected: bool) {
+        let mut settings = settings();
+        settings.allowed_models =
+            allowed.map(|patterns| patterns.iter().map(|it| (*it).to_owned()).collect());
+        let models = AllowedModels::of(&settings, ["anthropic/big", "script:/x.yaml"]);
+        assert_eq!(models.contains(model), expected, "{allowed:?} {model}");
+    }
+
+    #[test]
+    fn only_what_the_operator_chose_can_be_named() {
+        for (model, expected) in [
+            ("anthropic/big", true),
+            ("anthropic/other", true),
+            ("openai/other", true),
+            ("mistral/other", true),
+            ("deepseek/other", true),
+            ("script:/x.yaml", true),
+            ("script:/y.yaml", false),
+            ("SCRIPT:/y.yaml", false),
+            // Local servers and vendors whose key happens to be set.
+            ("llamacpp/x", false),
+            ("ollama/x", false),
+            ("vllm/x", false),
+            ("lmstudio/x", false),
+            ("groq/x", false),
+            ("offline", false),
+            ("", false),
+        ] {
+            check(None, model, expected);
+        }
+    }
+
+    #[test]
+    fn the_operators_list_replaces_the_providers() {
+        check(Some(&[]), "anthropic/big", true);
+        check(Some(&[]), "anthropic/other", false);
+        check(Some(&["ollama/qwen*"]), "ollama/Qwen3", true);
+        check(Some(&["ollama/qwen*"]), "ollama/other", false);
+        check(Some(&["*"]), "groq/x", true);
+        check(Some(&["*"]), "script:/y.yaml", false);
+    }
+
+    #[test]
+    fn rules_about_no_tool_are_found() {
+        let facts = |name: &str| ToolFacts {
+            name: name.to_owned(),
+            spellings: Vec::new(),
+            touches: Touches::Nothing,
+        };
+        let tools = [facts("read_file"), facts("exec")];
+        for (rule, expected) in [
+            ("exec", None),
+            ("EXEC", None),
+            ("exec(git *)", None),
+            ("*_file", None),
+            ("group:fs", None),
+            ("web_search", None),
+            ("mcp__later__*", None),
+            ("MCP__later__x", None),
+            ("*", None),
+            ("mcp*", None),
+            ("exce", Some(Some("exec"))),
+            ("read_fiel", Some(Some("read_file"))),
+            ("zzzzzzzzz*", Some(None)),
+        ] {
+            let found = unknown_tools([&rule.to_owned()], &tools);
+            let found = found.first().map(|unknown| unknown.nearest.as_deref());
+            assert_eq!(found, expected, "{rule}");
+        }
+    }
+}
