@@ -177,7 +177,7 @@ fn commands(name: &str, object: &Object<'_>) -> Vec<String> {
     let Some(command @ Understanding::Whole(script)) = object.command() else {
         return Vec::new();
     };
-    let effective = script.effective();
+    let effective = script.to_allow();
     let mut rules = Vec::new();
     if let [only] = effective.as_slice()
         && let Some(words) = known(only)

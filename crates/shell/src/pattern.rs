@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::carry::is_managed;
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 
 /// The longest pattern that is taken.
@@ -62,11 +61,11 @@ impl Pattern {
             Understanding::Whole(script) => script,
             Understanding::Partly { .. } | Understanding::Not { .. } => return false,
         };
-        let commands = script.effective();
+        let commands = script.to_allow();
         let still = |script: &&Script| script.functions.is_empty() && !script.computes;
         commands.iter().any(|command| !command.words.is_empty())
             && script.scripts().iter().all(still)
-            && all_covered(patterns, script)
+            && commands.iter().all(|command| is_covered(patterns, command))
     }
 
     /// The first denied pattern that anything the command runs fits, or may fit.
@@ -187,19 +186,6 @@ impl fmt::Display for PatternError {
 }
 
 impl std::error::Error for PatternError {}
-
-/// Whether every command and all that it carries is covered.
-fn all_covered(patterns: &[Pattern], script: &Script) -> bool {
-    script.commands.iter().all(|command| {
-        let carried = || {
-            command
-                .carries
-                .iter()
-                .all(|inner| all_covered(patterns, inner))
-        };
-        is_covered(patterns, command) && (is_managed(command) || carried())
-    })
-}
 
 fn is_covered(patterns: &[Pattern], command: &Simple) -> bool {
     let words = command.words.is_empty() || patterns.iter().any(|one| one.fits(&command.words));

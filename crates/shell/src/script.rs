@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::carry::is_managed;
+
 /// Everything a command line would run, as far as it can be told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script {
@@ -23,6 +25,19 @@ impl Script {
         let mut all = Vec::new();
         for command in &self.commands {
             all.extend(command.effective());
+        }
+        all
+    }
+
+    /// The commands that rules have to allow: all but what a package manager or its like starts, as
+    /// `npx *` is meant.
+    pub fn to_allow(&self) -> Vec<&Simple> {
+        let mut all = Vec::new();
+        for command in &self.commands {
+            all.push(command);
+            if !is_managed(command) {
+                all.extend(command.carries.iter().flat_map(Script::to_allow));
+            }
         }
         all
     }

@@ -283,7 +283,7 @@ fn waits() {
     for (retry_after, body, expected) in [
         (Some("7"), String::new(), Some(7000)),
         (Some("0.5"), String::new(), Some(500)),
-        (Some("Wed, 21 Oct 2026 07:28:00 GMT"), String::new(), None),
+        (Some("Wed, 21 Oct 2026 07:28:00 GMT"), String::new(), Some(86_400_000)),
         (Some("-3"), String::new(), None),
         (Some("1e300"), String::new(), Some(86_400_000)),
         (Some("999999999"), String::new(), Some(86_400_000)),
