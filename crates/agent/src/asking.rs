@@ -10,6 +10,9 @@ use sortie_core::{Fault, RunId};
 const MAX_FAILURES: u32 = 5;
 /// Failures of a model in a row before the next of the chain is asked.
 const FAILURES_BEFORE_FALLBACK: u32 = 2;
+/// Tool calls that a model writes as text, one after the other, before the next of the chain is
+/// asked or the run ends: the first, and two in the tool mode that is tried then.
+const MAX_TEXT_CALLS: u32 = 3;
 /// The wait after the first failure; it doubles with each further one.
 const FIRST_DELAY_MS: u64 = 500;
 /// The longest wait that is not the provider's own wish.
@@ -24,6 +27,8 @@ pub(crate) struct Asking {
     place: usize,
     /// Failures of the present model in a row.
     failures: u32,
+    /// Replies of the present model in a row that were tool calls written as text.
+    text_calls: u32,
     /// The wait that the provider asked for with its last refusal.
     wish_ms: Option<u64>,
     overflow: Overflow,
@@ -58,9 +63,12 @@ impl Asking {
     /// Takes a failure. `others` is the number of fall-backs; `can_shrink` says whether the history
     /// can be made shorter.
     pub(crate) fn failed(&mut self, fault: Fault, others: usize, can_shrink: bool) -> Verdict {
+        let has_next = self.place < others;
+        if let Fault::TextCall { .. } = fault {
+            return self.wrote_call(has_next);
+        }
         self.failures += 1;
         self.wish_ms = None;
-        let has_next = self.place < others;
         if fault == Fault::ContextOverflow {
             self.too_long_for = Some(self.place);
         }
@@ -83,7 +91,22 @@ impl Asking {
             | Fault::BadRequest
             | Fault::ContextOverflow
             | Fault::ContentFilter
+            | Fault::TextCall { .. }
             | Fault::Cancelled => Verdict::GiveUp,
+        }
+    }
+
+    /// The provider works, so nothing is waited for.
+    fn wrote_call(&mut self, has_next: bool) -> Verdict {
+        self.text_calls += 1;
+        self.failures = 0;
+        self.wish_ms = None;
+        if self.text_calls < MAX_TEXT_CALLS {
+            Verdict::Ask
+        } else if has_next {
+            self.next_model()
+        } else {
+            Verdict::GiveUp
         }
     }
 
@@ -100,6 +123,7 @@ impl Asking {
     fn next_model(&mut self) -> Verdict {
         self.place += 1;
         self.failures = 0;
+        self.text_calls = 0;
         self.overflow = Overflow::Fits;
         Verdict::Ask
     }
@@ -107,6 +131,7 @@ impl Asking {
     /// Takes an answer.
     pub(crate) fn answered(&mut self) {
         self.failures = 0;
+        self.text_calls = 0;
         self.wish_ms = None;
         self.overflow = Overflow::Fits;
         self.too_long_for = None;
@@ -117,6 +142,11 @@ impl Asking {
         self.place = self.too_long_for.unwrap_or(self.place);
         self.failures = 0;
         self.overflow = Overflow::Shortened;
+    }
+
+    /// Whether the last reply was a tool call written as text.
+    pub(crate) fn in_words(self) -> bool {
+        self.text_calls > 0
     }
 
     /// Whether the history has to be made shorter before the next question.

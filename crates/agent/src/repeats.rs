@@ -1,10 +1,14 @@
 //! Notices when a model makes the same calls over and over.
+//!
+//! A small model that has what it needs tends to fetch it once more instead of answering. It is
+//! pointed to the result that it has and asked for its final answer, never for another action: the
+//! next thing that comes to its mind may be to overwrite the file that it was to read.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use sortie_core::{Arguments, ToolCall};
+use sortie_core::{Arguments, ResultStatus, ToolCall, ToolResult};
 
-/// Identical answers in a row before the model is told to do something else.
+/// Identical answers in a row before a notice asks the model for its final answer.
 pub(crate) const REPEATS_BEFORE_NOTICE: u32 = 3;
 /// Identical answers in a row before the run ends with reason `loop`. The last one never runs.
 pub(crate) const REPEATS_BEFORE_END: u32 = 5;
@@ -14,6 +18,8 @@ pub(crate) const REPEATS_BEFORE_END: u32 = 5;
 pub(crate) struct Repeats {
     signature: [u8; 32],
     count: u32,
+    /// What the calls returned the last time, where all went well and the history still shows it.
+    results: Option<[u8; 32]>,
 }
 
 impl Repeats {
@@ -25,13 +31,43 @@ impl Repeats {
         } else {
             self.signature = signature;
             self.count = 1;
+            self.results = None;
         }
         self.count
+    }
+
+    /// Takes the results of the calls; `true` if they are those of the identical calls before.
+    pub(crate) fn returned(&mut self, results: &[ToolResult]) -> bool {
+        let results = hash_of(results);
+        let is_same = results.is_some() && self.results == results;
+        self.results = results;
+        is_same
+    }
+
+    /// The history was shortened: it may not show the results any more.
+    pub(crate) fn shortened(&mut self) {
+        self.results = None;
     }
 
     pub(crate) const fn count(&self) -> u32 {
         self.count
     }
+}
+
+fn hash_of(results: &[ToolResult]) -> Option<[u8; 32]> {
+    let mut hash = Sha256::new();
+    for result in results {
+        if result.status != ResultStatus::Ok {
+            return None;
+        }
+        hash.update(result.text.as_bytes());
+        hash.update([0]);
+        for image in &result.images {
+            hash.update(image.blob.as_str().as_bytes());
+            hash.update([0]);
+        }
+    }
+    Some(hash.finalize().into())
 }
 
 fn signature(calls: &[ToolCall]) -> [u8; 32] {

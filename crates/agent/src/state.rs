@@ -22,6 +22,8 @@ use crate::schema;
 
 /// Results that do not fit their schema before the run ends.
 const MAX_MISFITS: u32 = 3;
+/// Replies in a row in which no call can be read, before the run ends.
+const MAX_UNREADABLE: u32 = 5;
 /// Calls of one answer: more are a mistake, or mean harm.
 const MAX_CALLS: usize = 1_000;
 /// Progress for each answer with tool calls.
@@ -99,6 +101,7 @@ struct Nudges {
     empty: bool,
     cut_off: bool,
     misfits: u32,
+    unreadable: u32,
 }
 
 /// What happened before a run: the history of the run that it continues or branches off.
@@ -257,8 +260,7 @@ impl RunState {
                 let Phase::Thinking = self.phase else {
                     return Err(illegal(entry, "nobody had asked the model"));
                 };
-                self.usage = self.usage.plus(*usage);
-                self.unpriced += u32::from(usage.cost_usd.is_none());
+                self.spent(*usage);
                 self.model = Some(model.clone());
                 let asked = self.next_model().to_owned();
                 let read = self.history.len();
@@ -320,6 +322,11 @@ impl RunState {
         }
     }
 
+    fn spent(&mut self, usage: Usage) {
+        self.usage = self.usage.plus(usage);
+        self.unpriced += u32::from(usage.cost_usd.is_none());
+    }
+
     fn answered(&mut self, blocks: &[Block], stop: StopReason) {
         let wrapping_up = self.must_wrap_up();
         self.turn += 1;
@@ -363,6 +370,24 @@ impl RunState {
             let results = Batch::new(calls).close(&words);
             self.push(Message::Tools { results });
             return;
+        }
+        if let Some(error) = unreadable(&calls) {
+            self.nudges.unreadable += 1;
+            if self.nudges.unreadable >= MAX_UNREADABLE {
+                let error = error.to_owned();
+                self.refuse_calls(calls, "call-cancelled");
+                self.conclude_failed(
+                    Reason::Error,
+                    "fail-unreadable",
+                    &[
+                        ("count", u64::from(MAX_UNREADABLE).into()),
+                        ("error", error.into()),
+                    ],
+                );
+                return;
+            }
+        } else {
+            self.nudges.unreadable = 0;
         }
         let times = self.repeats.observe(&calls);
         if times >= REPEATS_BEFORE_END {
@@ -448,6 +473,9 @@ impl RunState {
     }
 
     fn model_failed(&mut self, fault: Fault, message: &str) {
+        if let Fault::TextCall { usage } = fault {
+            self.spent(usage);
+        }
         let was_shortened = self.asking.was_shortened();
         let can_shrink = fault == Fault::ContextOverflow && self.compaction().is_some();
         let verdict = self
@@ -465,6 +493,7 @@ impl RunState {
                     | Fault::Auth
                     | Fault::BadRequest
                     | Fault::Cancelled => "fail-model",
+                    Fault::TextCall { .. } => "fail-text-call",
                 };
                 self.conclude_failed(Reason::Error, key, &[("message", message.into())]);
             }
@@ -478,6 +507,7 @@ impl RunState {
         // be in a past that was removed since.
         self.think_again();
         self.asking.shortened();
+        self.repeats.shortened();
         let mut notice = text(
             self.spec.lang,
             "notice-compacted",
@@ -536,9 +566,17 @@ impl RunState {
         let Phase::Acting(batch) = &self.phase else {
             return;
         };
-        let Some(results) = batch.results() else {
+        let Some(mut results) = batch.results() else {
             return;
         };
+        if self.repeats.returned(&results) {
+            let words = text(self.spec.lang, "call-repeated", &[]);
+            for result in &mut results {
+                result.text.clone_from(&words);
+                result.full = None;
+                result.images.clear();
+            }
+        }
         self.push_results(results);
         self.phase = Phase::Thinking;
         self.raise_progress();
@@ -649,6 +687,15 @@ fn call_of(block: &Block) -> Option<&ToolCall> {
         Block::Call(call) => Some(call),
         Block::Text { .. } | Block::Reasoning { .. } => None,
     }
+}
+
+/// What is wrong with the last of these calls, if none of them can be read.
+fn unreadable(calls: &[ToolCall]) -> Option<&str> {
+    let errors = calls.iter().map(|call| match &call.arguments {
+        Arguments::Malformed { error, .. } => Some(error.as_str()),
+        Arguments::Json(_) => None,
+    });
+    errors.collect::<Option<Vec<_>>>()?.pop()
 }
 
 /// Whether the arguments of a call came to no end.

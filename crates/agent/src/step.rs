@@ -40,6 +40,8 @@ pub struct ModelCall {
     pub model: String,
     /// Whether another model is asked if this one cannot answer.
     pub has_fallback: bool,
+    /// Whether its last reply was a tool call written as text: the tools go into the prompt.
+    pub in_words: bool,
 }
 
 impl RunState {
@@ -117,6 +119,7 @@ impl RunState {
             delay_ms: self.asking().delay_ms(self.run()),
             model: self.next_model().to_owned(),
             has_fallback: self.asking().has_next(self.spec().fallbacks.len()),
+            in_words: self.asking().in_words(),
         })
     }
 

@@ -1,7 +1,10 @@
 //! How a model is offered tools, and what providers taught about it.
 //!
 //! A provider that refuses tools for a model is not asked with tools again: the calls are described
-//! in words, and answered as a JSON object, or in a fenced block where even that is refused.
+//! in words, and answered as a JSON object, or in a fenced block where even that is refused. The
+//! same holds for a model that writes its tool calls as text: it is tried in words, and asked in
+//! words from then on if it called a tool there. A model whose calls the wire carries as well keeps
+//! them: one slip does not take them away.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -64,6 +67,17 @@ pub(crate) fn after_refusal(mode: ToolMode, refused: Unsupported) -> Option<Tool
     }
 }
 
+/// The mode in which a model is asked again that wrote its tool call as text.
+pub(crate) fn after_text_call(mode: ToolMode, setting: ToolSetting) -> ToolMode {
+    match (mode, setting) {
+        (ToolMode::Native, ToolSetting::Auto | ToolSetting::Schema | ToolSetting::Fenced) => {
+            ToolMode::Schema
+        }
+        (ToolMode::Native, ToolSetting::Native) => ToolMode::Native,
+        (ToolMode::Schema | ToolMode::Fenced, _) => mode,
+    }
+}
+
 /// Words of servers that refuse tools; in lower case.
 const NO_TOOLS: [&str; 13] = [
     "does not support tools",
@@ -118,6 +132,17 @@ pub(crate) fn unsupported(status: u16, body: &[u8]) -> Option<Unsupported> {
 pub(crate) struct Learned {
     path: Option<PathBuf>,
     modes: Mutex<BTreeMap<String, ToolSetting>>,
+    /// Replies with calls, by model; only of this process.
+    called: Mutex<BTreeMap<String, Called>>,
+}
+
+/// How often a model called tools.
+#[derive(Clone, Copy, Debug, Default)]
+struct Called {
+    /// By the wire's own means.
+    native: u32,
+    /// In words, after it had written a call as text.
+    in_words: u32,
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -134,6 +159,32 @@ impl Learned {
         Self {
             path,
             modes: Mutex::new(modes),
+            called: Mutex::default(),
+        }
+    }
+
+    /// Takes a reply with a call in `mode`, of a model that is otherwise asked in `known`. A model
+    /// that mostly calls in words is asked in words from now on.
+    pub(crate) fn called(&self, name: &str, known: ToolMode, mode: ToolMode) {
+        if known != ToolMode::Native {
+            return;
+        }
+        let called = {
+            let mut counts = self.called.lock().unwrap_or_else(PoisonError::into_inner);
+            if counts.len() >= MAX_LEARNED && !counts.contains_key(name) {
+                return;
+            }
+            let called = counts.entry(name.to_owned()).or_default();
+            match mode {
+                ToolMode::Native => called.native = called.native.saturating_add(1),
+                ToolMode::Schema | ToolMode::Fenced => {
+                    called.in_words = called.in_words.saturating_add(1);
+                }
+            }
+            *called
+        };
+        if mode != ToolMode::Native && called.in_words > called.native {
+            self.learn(name, mode);
         }
     }
 
@@ -266,6 +317,23 @@ mod tests {
         std::fs::write(&path, "{ not json").unwrap();
         let broken = Learned::open(Some(path));
         assert_eq!(broken.mode("a/b", ToolSetting::Auto), ToolMode::Native);
+    }
+
+    #[test]
+    fn calls_in_words_are_learned_unless_the_wire_carries_calls_too() {
+        let learned = Learned::open(None);
+        let mode = |name| learned.mode(name, ToolSetting::Auto);
+        learned.called("a/small", ToolMode::Native, ToolMode::Schema);
+        assert_eq!(mode("a/small"), ToolMode::Schema);
+        for _ in 0..2 {
+            learned.called("a/large", ToolMode::Native, ToolMode::Native);
+        }
+        for _ in 0..2 {
+            learned.called("a/large", ToolMode::Native, ToolMode::Schema);
+            assert_eq!(mode("a/large"), ToolMode::Native);
+        }
+        learned.called("a/large", ToolMode::Native, ToolMode::Schema);
+        assert_eq!(mode("a/large"), ToolMode::Schema);
     }
 
     #[test]

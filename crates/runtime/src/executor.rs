@@ -340,6 +340,7 @@ impl Executor {
             {
                 Amount::default()
             }
+            Fault::TextCall { usage } => budget::settled(&usage, reserved),
             Fault::Transient
             | Fault::RateLimited { .. }
             | Fault::Auth
@@ -670,6 +671,7 @@ impl Executor {
                 sampling: self.spec.sampling,
                 schema: self.spec.result_schema.clone(),
                 has_fallback: call.has_fallback,
+                in_words: call.in_words,
             },
         })
     }

@@ -233,6 +233,10 @@ impl<'a> Fold<'a> {
             (Event::ModelFailed { message, .. }, Capture::Content) => content::cut(message),
             (_, Capture::Content | Capture::Facts) => String::new(),
         };
+        if let Fault::TextCall { usage } = fault {
+            attributes.extend(of_usage(&usage));
+            self.count(&usage);
+        }
         let name = format!("{} {model}", names::CHAT);
         self.chat(entry, name, SpanStatus::Error(words), attributes);
         self.failed = true;

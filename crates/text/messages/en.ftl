@@ -74,7 +74,7 @@ notice-wrap-up =
        *[other] [Limit reached] You have used all of your { $count } iterations, and no more tools can be called. Report now: what you found or did, and plainly what is missing or not verified.
     }
 notice-empty = [Empty answer] Your last answer had no text. Give your result now; if there is none, say so and why.
-notice-loop = [Repetition] You have made the same call with the same arguments { $count } times in a row. Its answer will not change: do something else, or report what you have.
+notice-loop = [Repetition] You have made the same call with the same arguments { $count } times in a row. Its result is above and will not change. Give your final answer now, from what you have; say what is missing.
 notice-max-tokens = [Cut off] Your last answer reached the token limit and was cut. Only your next answer counts: give it again, whole and more briefly, or take a smaller step.
 notice-schema = [Result does not fit] Your result has to be one JSON value that fits the schema you were given, and nothing else. { $problem }. Give the whole result again.
 notice-compacted =
@@ -110,6 +110,8 @@ fail-max-iterations =
 fail-empty = The model gave no answer, not even when asked again.
 fail-loop = It called { $tool } { $count } times with the same arguments and was stopped.
 fail-budget = Its budget does not last for the next step: { $used } of { $limit } are spent or set aside.
+fail-unreadable = The model wrote { $count } calls in a row that cannot be read, although it was corrected: { $error }
+fail-text-call = The model writes its tool calls as text, and nothing ran: { $message }
 fail-model = The model could not be asked: { $message }
 fail-context = The conversation has grown longer than the model can read, and nothing in it can be shortened: { $message }
 fail-context-still = The conversation is longer than the model can read, even after older answers were shortened: { $message }
@@ -137,6 +139,7 @@ call-bad-arguments =
     Error: the arguments do not fit { $tool }, so nothing ran:
     { $errors }
     Correct them and call it again.
+call-repeated = You already have this result: it is above and has not changed. Do not call this again. Give your final answer now.
 call-malformed = Error: the arguments are not valid JSON ({ $error }), so nothing ran. Call again with one complete JSON object.
 call-denied = Denied: { $tool } may not be called here (decided by: { $layer }), so nothing ran. Do not look for a way around it: use the tools you have ({ $known }), or say in your report what you could not do.
 call-interrupted = Interrupted: the process died while { $tool } ran, and its outcome is unknown. Verify first whether it happened before you do it again.

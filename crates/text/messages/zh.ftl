@@ -62,7 +62,7 @@ tokens-unknown = 未知
 
 notice-wrap-up = [已达上限] 你的 { $count } 次迭代已用完，不能再调用工具。请立即汇报：你发现或完成了什么，并明确说明还缺什么、哪些没有验证。
 notice-empty = [空回答] 你上一次的回答没有文本。请现在给出结果；如果没有结果，请说明并解释原因。
-notice-loop = [重复调用] 你已经连续 { $count } 次用相同的参数做同样的调用。它的回答不会改变：请换一种做法，或汇报已有的结果。
+notice-loop = [重复调用] 你已经连续 { $count } 次用相同的参数做同样的调用。结果就在上面，不会改变。请现在根据已有内容给出最终回答，并说明缺少什么。
 notice-max-tokens = [被截断] 你上一次的回答达到 token 上限，被截断了。只有下一次回答算数：请更简短地重新完整回答，或者先走一小步。
 notice-schema = [结果不符合要求] 你的结果必须是一个符合给定 schema 的 JSON 值，除此之外不要有任何内容。{ $problem }。请重新给出完整的结果。
 notice-compacted = [历史已缩短] 对话已长到无法读完，因此有 { $count } 条较早的回答被摘要替换。按摘要所示可以重新读到全文。请继续执行任务。
@@ -82,6 +82,8 @@ fail-max-iterations = 它在完成之前达到了 { $count } 次迭代的上限�
 fail-empty = 模型没有给出回答，再次询问也没有。
 fail-loop = 它用相同的参数调用 { $tool } { $count } 次，已被停止。
 fail-budget = 预算不够进行下一步：{ $limit } 中已花费或预留 { $used }。
+fail-unreadable = 模型连续 { $count } 次写出无法解析的调用，纠正后仍是如此：{ $error }
+fail-text-call = 模型把工具调用写成了文本，没有执行任何操作：{ $message }
 fail-model = 无法调用模型：{ $message }
 fail-context = 对话已超出模型能读的长度，而其中没有可以缩短的内容：{ $message }
 fail-context-still = 即使缩短了较早的回答，对话仍超出模型能读的长度：{ $message }
@@ -105,6 +107,7 @@ call-bad-arguments =
     错误：参数不符合 { $tool } 的要求，没有执行任何操作：
     { $errors }
     请更正后重新调用。
+call-repeated = 你已经有这个结果：它就在上面，没有变化。不要再次调用。请现在给出最终回答。
 call-malformed = 错误：参数不是有效的 JSON（{ $error }），没有执行任何操作。请用一个完整的 JSON 对象重新调用。
 call-denied = 已拒绝：这里不允许调用 { $tool }（由以下层决定：{ $layer }），没有执行任何操作。不要设法绕过：请使用你已有的工具（{ $known }），或在报告中说明哪些事没能做到。
 call-interrupted = 已中断：{ $tool } 运行期间进程终止，结果未知。再次执行之前，请先核实它是否已经发生。

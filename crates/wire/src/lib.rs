@@ -19,6 +19,7 @@ mod history;
 mod responses;
 mod sse;
 mod steps;
+mod text_call;
 
 pub use classify::{Refusal, classify};
 pub use decoder::{Decoder, Flow, decode_whole};
@@ -27,6 +28,7 @@ pub use dialect::{
     Thinking, ToolIds,
 };
 pub use steps::{ToolMode, read_step, without_tools};
+pub use text_call::{TextCall, may_be_text_call, text_call};
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};

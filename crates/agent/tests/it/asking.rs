@@ -3,7 +3,7 @@
 use serde_json::json;
 use sortie_agent::{Past, RunState, Step};
 use sortie_core::{
-    BlobId, Epoch, Event, Fault, ForkPoint, JournalEntry, Message, Seq, Timestamp, WaitingOn,
+    BlobId, Epoch, Event, Fault, ForkPoint, JournalEntry, Message, Seq, Timestamp, Usage, WaitingOn,
 };
 
 use crate::player::{Player, RUN, read, run_id, spec};
@@ -62,6 +62,39 @@ fn runs_that_failed_together_do_not_come_back_together() {
         })
         .collect();
     assert!(delays.len() > 10, "{delays:?}");
+}
+
+#[test]
+fn a_call_written_as_text_is_asked_again_in_words_at_once() {
+    let usage = Usage {
+        output_tokens: Some(7),
+        ..Usage::default()
+    };
+    let written = Fault::TextCall { usage };
+    let in_words = |player: &Player| match player.state.next_step(Timestamp(0), None) {
+        Step::CallModel(call) => Some((call.in_words, call.delay_ms)),
+        _ => None,
+    };
+    let mut player = Player::new(spec());
+    assert_eq!(in_words(&player), Some((false, 0)));
+    player.fail(written);
+    assert_eq!(in_words(&player), Some((true, 0)));
+    player.call(&[("read_file", json!({"path": "a"}))]);
+    player.result("1-0", "A");
+    assert_eq!(in_words(&player), Some((false, 0)));
+    assert_eq!(player.state.usage().output_tokens, Some(12));
+    for _ in 0..3 {
+        player.fail(written);
+    }
+    assert_eq!(player.next(), "finish failed (error)");
+    assert_eq!(player.state.usage().output_tokens, Some(33));
+
+    let mut chain = Player::with(|spec| spec.fallbacks = vec!["other".to_owned()]);
+    for _ in 0..3 {
+        chain.fail(written);
+    }
+    assert_eq!(chain.state.next_model(), "other");
+    assert_eq!(in_words(&chain), Some((false, 0)));
 }
 
 #[test]

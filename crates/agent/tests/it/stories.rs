@@ -94,6 +94,38 @@ fn the_same_calls_over_and_over_end_the_run() {
 }
 
 #[test]
+fn a_repeated_call_with_the_same_result_is_pointed_to_that_result() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
+    for turn in 1..=3 {
+        player.call(&[read("same")]);
+        player.result(&format!("{turn}-0"), "port 8137");
+    }
+    insta::assert_snapshot!(player.seen(), @"
+    user: look around
+    assistant: read_file#1-0
+    tools: #1-0 port 8137
+    assistant: read_file#2-0
+    tools: #2-0 You already have this result: it is above and has not changed. Do not call this again. Give your final answer now.
+    assistant: read_file#3-0
+    tools: #3-0 You already have this result: it is above and has not changed. Do not call this again. Give your final answer now.
+    notice: [Repetition] You have made the same call with the same arguments 3 times in a row. Its result is above and will not change. Give your final answer now, from what you have; say what is missing.
+    ");
+}
+
+#[test]
+fn a_repeated_call_with_another_result_shows_it() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
+    for (turn, words) in [(1, "one"), (2, "two"), (3, "two"), (4, "three")] {
+        player.call(&[read("same")]);
+        player.result(&format!("{turn}-0"), words);
+    }
+    let seen = player.seen();
+    for (shown, expected) in [("one", 1), ("two", 1), ("three", 1), ("already have", 1)] {
+        assert_eq!(seen.matches(shown).count(), expected, "{shown}: {seen}");
+    }
+}
+
+#[test]
 fn other_calls_in_between_are_no_loop() {
     let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
     for turn in 1..=12 {

@@ -7,3 +7,4 @@ mod faults;
 mod limited;
 mod site;
 mod steps;
+mod text_calls;

@@ -133,6 +133,9 @@ pub struct TurnOptions {
     pub schema: Option<Arc<Value>>,
     /// Whether another model is asked if this one cannot answer soon.
     pub has_fallback: bool,
+    /// Whether the model wrote its tool call as text when it was asked before: it is asked again
+    /// with the tools described in its prompt, unless the configuration forbids that.
+    pub in_words: bool,
 }
 
 /// Who asks a model.
@@ -193,7 +196,7 @@ pub enum AnswerPart {
 }
 
 /// Why a model did not answer. What may help is decided where the error is born.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ModelError {
     /// What kind of failure, and so what may help.
@@ -205,7 +208,7 @@ pub struct ModelError {
 }
 
 /// The kinds of failure of a model, by what may help.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Fault {
     /// The network, the provider's servers, or an answer that was cut off: asking again may help.
@@ -224,6 +227,12 @@ pub enum Fault {
     ContentFilter,
     /// The provider does not understand the question, or there is no such model.
     BadRequest,
+    /// The reply is a tool call that the model wrote as text. Nothing ran; the turn is asked again
+    /// with the tools described in the prompt.
+    TextCall {
+        /// What the reply cost.
+        usage: Usage,
+    },
     /// Somebody stopped it.
     Cancelled,
 }
@@ -232,7 +241,7 @@ impl Fault {
     /// Whether asking the same model the same question again may help.
     pub const fn is_retryable(self) -> bool {
         match self {
-            Self::Transient | Self::RateLimited { .. } => true,
+            Self::Transient | Self::RateLimited { .. } | Self::TextCall { .. } => true,
             Self::Auth
             | Self::ContextOverflow
             | Self::ContentFilter
@@ -250,6 +259,7 @@ impl Fault {
             Self::ContextOverflow => "context_overflow",
             Self::ContentFilter => "content_filter",
             Self::BadRequest => "bad_request",
+            Self::TextCall { .. } => "text_call",
             Self::Cancelled => "cancelled",
         }
     }

@@ -2,6 +2,7 @@
 
 mod client;
 mod exchange;
+mod hold_back;
 mod quiet;
 
 use std::borrow::Cow;
@@ -10,19 +11,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sortie_core::{
-    AnswerPart, DeltaSink, Fault, Held, Model, ModelAnswer, ModelError, ModelRequest,
+    AnswerPart, Arguments, DeltaSink, Fault, Held, Model, ModelAnswer, ModelError, ModelRequest,
+    StopReason,
 };
 use sortie_wire::{Mode, ToolMode};
 
 use crate::gate::{Gate, Place, Return, Wish};
 use crate::price::{Price, price};
 use crate::text::plain_name;
-use crate::tool_mode::{Learned, ToolSetting, Unsupported, after_refusal};
+use crate::tool_mode::{Learned, ToolSetting, Unsupported, after_refusal, after_text_call};
 use crate::vendor::{ModelFacts, Provider};
 use crate::warm::{Lead, SMALLEST_PREFIX_BYTES, Warm};
 
 pub(crate) use client::client;
 use exchange::Exchange;
+use hold_back::HoldBack;
 use quiet::Quiet;
 
 /// About how many bytes of a request are one token.
@@ -73,10 +76,19 @@ impl Model for HttpModel {
         request: ModelRequest,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
-        let mut mode = self.learned.mode(&self.name, self.facts.tools);
+        let known = self.learned.mode(&self.name, self.facts.tools);
+        let mut mode = match request.options.in_words {
+            true => after_text_call(known, self.facts.tools),
+            false => known,
+        };
         loop {
             let failure = match self.ask(&request, mode, deltas).await {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    if calls_a_tool(&answer) {
+                        self.learned.called(&self.name, known, mode);
+                    }
+                    return Ok(answer);
+                }
                 Err(failure) => failure,
             };
             let simpler = failure
@@ -84,7 +96,10 @@ impl Model for HttpModel {
                 .and_then(|what| after_refusal(mode, what));
             match simpler {
                 Some(simpler) if self.facts.tools != ToolSetting::Native => {
-                    self.learned.learn(&self.name, simpler);
+                    // A mode that is only tried is learned when the model has called a tool in it.
+                    if mode == known || known != ToolMode::Native {
+                        self.learned.learn(&self.name, simpler);
+                    }
                     mode = simpler;
                 }
                 Some(_) | None => return Err(failure.error),
@@ -116,8 +131,9 @@ impl HttpModel {
             tokens,
         });
         let quiet = HeldOnly(deltas);
-        let sink = match mode {
-            ToolMode::Native => deltas,
+        let hold_back = HoldBack::new(deltas);
+        let sink: &dyn DeltaSink = match mode {
+            ToolMode::Native => &hold_back,
             // What it writes is a step to be read, not words for the reader.
             ToolMode::Schema | ToolMode::Fenced => &quiet,
         };
@@ -130,10 +146,42 @@ impl HttpModel {
             ToolMode::Schema | ToolMode::Fenced if steps => sortie_wire::read_step(answer, mode),
             ToolMode::Native | ToolMode::Schema | ToolMode::Fenced => answer,
         };
-        if mode != ToolMode::Native {
-            show(&answer, deltas);
+        let answer = self.finished(answer, place.held());
+        if is_text_call(&answer, request, mode) {
+            let shown = mode == ToolMode::Native && hold_back.has_shown();
+            return Err(self.wrote_call(&answer, mode, shown).into());
         }
-        Ok(self.finished(answer, place.held()))
+        match mode {
+            ToolMode::Native => hold_back.release(),
+            ToolMode::Schema | ToolMode::Fenced => show(&answer, deltas),
+        }
+        Ok(answer)
+    }
+
+    /// The failure of a model that wrote its tool call as text.
+    fn wrote_call(&self, answer: &ModelAnswer, mode: ToolMode, shown: bool) -> ModelError {
+        let usage = answer.usage;
+        let name = &self.name;
+        let message = match (mode, self.facts.tools) {
+            (ToolMode::Native, ToolSetting::Native) => format!(
+                "{name} wrote its tool call as text and nothing ran; allow another way to offer \
+                 tools: set `tools = \"auto\"` under [models.\"{name}\"]"
+            ),
+            (ToolMode::Native, ToolSetting::Auto | ToolSetting::Schema | ToolSetting::Fenced) => {
+                format!(
+                    "{name} wrote its tool call as text and nothing ran; switched to schema mode \
+                     (tools described in the prompt)"
+                )
+            }
+            (ToolMode::Schema | ToolMode::Fenced, _) => format!(
+                "{name} gave a tool call as its answer although its tools were described in the \
+                 prompt; nothing ran"
+            ),
+        };
+        ModelError {
+            shown,
+            ..ModelError::new(Fault::TextCall { usage }, message)
+        }
     }
 
     /// Waits for its turn and asks, again and again while the provider wants fewer questions.
@@ -243,8 +291,41 @@ fn returned(result: &Result<ModelAnswer, Failure>) -> Return {
         | Fault::ContextOverflow
         | Fault::ContentFilter
         | Fault::BadRequest
+        | Fault::TextCall { .. }
         | Fault::Cancelled => Return::Declined,
     }
+}
+
+/// Whether a reply has a call that can be read.
+fn calls_a_tool(answer: &ModelAnswer) -> bool {
+    answer.parts.iter().any(|part| match part {
+        AnswerPart::Call { arguments, .. } => matches!(arguments, Arguments::Json(_)),
+        AnswerPart::Text(_) | AnswerPart::Reasoning { .. } => false,
+    })
+}
+
+/// Whether the text of a reply is a tool call instead of an answer.
+fn is_text_call(answer: &ModelAnswer, request: &ModelRequest, mode: ToolMode) -> bool {
+    let mut text = String::new();
+    for part in &answer.parts {
+        match part {
+            AnswerPart::Text(more) => text.push_str(more),
+            AnswerPart::Reasoning { .. } => {}
+            AnswerPart::Call { .. } => return false,
+        }
+    }
+    match answer.stop {
+        StopReason::EndTurn | StopReason::ToolUse => {}
+        StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter => return false,
+    }
+    let schema = request.options.schema.as_deref();
+    let call = sortie_wire::text_call(&text, &request.tools, schema);
+    call.is_some_and(|call| match mode {
+        ToolMode::Native | ToolMode::Fenced => true,
+        // The model chose to answer: JSON in the answer may be what was asked for. A call that could
+        // run as it stands is none.
+        ToolMode::Schema => call.is_offered && call.fits && !call.has_lead,
+    })
 }
 
 fn show(answer: &ModelAnswer, deltas: &dyn DeltaSink) {

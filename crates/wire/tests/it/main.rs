@@ -14,3 +14,4 @@ mod refusals;
 mod requests;
 mod steps;
 mod support;
+mod text_calls;

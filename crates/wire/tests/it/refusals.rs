@@ -275,6 +275,7 @@ fn waits() {
         | Fault::ContextOverflow
         | Fault::ContentFilter
         | Fault::BadRequest
+        | Fault::TextCall { .. }
         | Fault::Cancelled => panic!("not a rate limit: {body}"),
     };
     let said = |message: &str| {
