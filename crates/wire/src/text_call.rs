@@ -163,7 +163,7 @@ pub struct TextCall {
 /// The call that `text` consists of, if it does. `result` is the schema that the final answer has to
 /// fit: what fits it is the answer, however it looks.
 pub fn text_call(text: &str, tools: &[ToolSpec], result: Option<&Value>) -> Option<TextCall> {
-    let text = without_ends(text);
+    let text = after_thoughts(without_ends(text));
     if text.is_empty() || text.len() > MAX_TEXT_BYTES {
         return None;
     }
@@ -533,6 +533,16 @@ fn after_tags(mut text: &str) -> &str {
             Some(tag) => text = &text[tag.len()..],
             None => return text,
         }
+    }
+}
+
+/// A text without the thoughts that a server left at its beginning.
+fn after_thoughts(text: &str) -> &str {
+    match text.split_once("</think>") {
+        Some((thoughts, rest)) if text.starts_with("<think>") || !thoughts.contains('{') => {
+            rest.trim_start()
+        }
+        Some(_) | None => text,
     }
 }
 

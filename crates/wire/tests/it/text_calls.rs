@@ -91,6 +91,9 @@ fn every_spelling_of_a_call_is_recognised() {
             read(&spelling)
         );
         assert!(may_be_text_call(&spelling), "{spelling}");
+        let thoughts = "I have to read the file. ".repeat(40);
+        let thought = format!("<think>\n{thoughts}\n</think>\n\n{spelling}");
+        assert!(is_whole_call(&thought), "{thought}");
         let led = format!("I will read the file.\n\n{spelling}");
         let call = read(&led).unwrap_or_else(|| panic!("{led}"));
         assert!(call.is_offered && call.has_lead, "{led}: {call:?}");
