@@ -128,10 +128,13 @@ impl Asking {
         Verdict::Ask
     }
 
-    /// Takes an answer.
-    pub(crate) fn answered(&mut self) {
+    /// Takes an answer. One whose calls cannot be read leaves the model in the tool mode that is
+    /// tried.
+    pub(crate) fn answered(&mut self, is_readable: bool) {
         self.failures = 0;
-        self.text_calls = 0;
+        if is_readable {
+            self.text_calls = 0;
+        }
         self.wish_ms = None;
         self.overflow = Overflow::Fits;
         self.too_long_for = None;

@@ -10,6 +10,9 @@ use sortie_core::{Arguments, ResultStatus, ToolCall, ToolResult};
 
 /// Identical answers in a row before a notice asks the model for its final answer.
 pub(crate) const REPEATS_BEFORE_NOTICE: u32 = 3;
+/// Identical calls with identical results in a row before the next question offers no tools: what is
+/// left to the model is to answer.
+const SAME_BEFORE_ANSWER: u32 = 3;
 /// Identical answers in a row before the run ends with reason `loop`. The last one never runs.
 pub(crate) const REPEATS_BEFORE_END: u32 = 5;
 
@@ -20,6 +23,8 @@ pub(crate) struct Repeats {
     count: u32,
     /// What the calls returned the last time, where all went well and the history still shows it.
     results: Option<[u8; 32]>,
+    /// How often they returned that in a row.
+    same: u32,
 }
 
 impl Repeats {
@@ -32,6 +37,7 @@ impl Repeats {
             self.signature = signature;
             self.count = 1;
             self.results = None;
+            self.same = 0;
         }
         self.count
     }
@@ -41,12 +47,19 @@ impl Repeats {
         let results = hash_of(results);
         let is_same = results.is_some() && self.results == results;
         self.results = results;
+        self.same = if is_same { self.same + 1 } else { 1 };
         is_same
+    }
+
+    /// Whether the model repeats a call although it has the result.
+    pub(crate) const fn must_answer(&self) -> bool {
+        self.same >= SAME_BEFORE_ANSWER
     }
 
     /// The history was shortened: it may not show the results any more.
     pub(crate) fn shortened(&mut self) {
         self.results = None;
+        self.same = 0;
     }
 
     pub(crate) const fn count(&self) -> u32 {

@@ -330,9 +330,9 @@ impl RunState {
     fn answered(&mut self, blocks: &[Block], stop: StopReason) {
         let wrapping_up = self.must_wrap_up();
         self.turn += 1;
-        self.asking.answered();
         let words = spoken(blocks);
         let calls: Vec<ToolCall> = blocks.iter().filter_map(call_of).cloned().collect();
+        self.asking.answered(unreadable(&calls).is_none());
         if words.is_some() {
             self.last_text.clone_from(&words);
         }

@@ -32,7 +32,8 @@ pub struct ModelCall {
     pub turn: u32,
     /// What the model reads.
     pub messages: Vec<SharedMessage>,
-    /// Whether it may call tools; the last call before a cap may not.
+    /// Whether it may call tools; not in the last call before a cap, nor after the same call has
+    /// returned the same several times.
     pub with_tools: bool,
     /// How long to wait first, after a failure.
     pub delay_ms: u64,
@@ -115,7 +116,7 @@ impl RunState {
         Step::CallModel(ModelCall {
             turn: self.turn() + 1,
             messages,
-            with_tools: !wrap_up,
+            with_tools: !wrap_up && !self.must_answer(),
             delay_ms: self.asking().delay_ms(self.run()),
             model: self.next_model().to_owned(),
             has_fallback: self.asking().has_next(self.spec().fallbacks.len()),

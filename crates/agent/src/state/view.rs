@@ -182,6 +182,11 @@ impl RunState {
         self.iterations >= self.spec.limits.max_iterations
     }
 
+    /// Whether the model repeats a call although it has the result: only its answer is asked for.
+    pub(crate) const fn must_answer(&self) -> bool {
+        self.repeats.must_answer()
+    }
+
     /// What the record says while the run runs.
     pub fn summary(&self) -> Summary {
         Summary {

@@ -97,9 +97,12 @@ fn the_same_calls_over_and_over_end_the_run() {
 fn a_repeated_call_with_the_same_result_is_pointed_to_that_result() {
     let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
     for turn in 1..=3 {
+        assert_eq!(player.next(), format!("ask turn {turn}"));
         player.call(&[read("same")]);
         player.result(&format!("{turn}-0"), "port 8137");
     }
+    // What is left is to answer.
+    assert_eq!(player.next(), "ask turn 4 without tools");
     insta::assert_snapshot!(player.seen(), @"
     user: look around
     assistant: read_file#1-0
@@ -120,6 +123,7 @@ fn a_repeated_call_with_another_result_shows_it() {
         player.result(&format!("{turn}-0"), words);
     }
     let seen = player.seen();
+    assert_eq!(player.next(), "ask turn 5");
     for (shown, expected) in [("one", 1), ("two", 1), ("three", 1), ("already have", 1)] {
         assert_eq!(seen.matches(shown).count(), expected, "{shown}: {seen}");
     }

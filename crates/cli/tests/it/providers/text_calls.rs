@@ -98,14 +98,10 @@ fn a_call_written_as_text_runs_in_schema_mode() {
             .filter_map(|request| Some(request.tokens?.output))
             .sum();
         assert_eq!(task["usage"]["output_tokens"], paid, "{shown}: {task:#}");
-        let with_tools = |request: &&_| !tools_of(request).is_empty();
-        let requests = site.provider.requests();
-        assert_eq!(requests.iter().filter(with_tools).count(), 1, "{shown}");
+        let requests = site.provider.requests().into_iter();
+        let with_tools = requests.filter(|request| !request.asked.tools.is_empty());
+        assert_eq!(with_tools.count(), 1, "{shown}");
     }
-}
-
-fn tools_of(request: &sortie_test_support::provider::Recorded) -> &[String] {
-    &request.asked.tools
 }
 
 #[test]
