@@ -172,6 +172,10 @@ fn spin(time: Duration) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 #[ignore = "stands for the runtime in the tests below"]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test that is another process is told in its environment what to do"
+)]
 async fn a_runtime_in_small() {
     let told = |name| std::env::var_os(name).map(PathBuf::from);
     let folder = told(FOLDER).unwrap();
