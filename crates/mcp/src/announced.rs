@@ -83,7 +83,7 @@ pub(crate) fn check(server: &str, rules: &ToolRules, tools: &[rmcp::model::Tool]
         }
     }
     refuse_collisions(&mut listing);
-    // A misspelled rule would deny nothing, and nobody would know.
+    // A misspelled rule denies nothing; the report is the only trace of it.
     for pattern in rules.without_tool(tools.iter().map(|tool| tool.name.as_ref())) {
         listing.leave_out(
             pattern,

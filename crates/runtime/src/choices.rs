@@ -126,8 +126,8 @@ pub struct UnknownTool {
     pub nearest: Option<String>,
 }
 
-/// Finds the rules that are about none of the tools. Rules that cannot be read are reported by
-/// whoever compiles them, and rules about tools of MCP servers may come true later.
+/// Finds the rules that are about none of the tools. The compiler of policies
+/// reports rules that cannot be read, and rules about tools of MCP servers may come true later.
 pub(crate) fn unknown_tools<'a>(
     rules: impl IntoIterator<Item = &'a String>,
     tools: &[ToolFacts],

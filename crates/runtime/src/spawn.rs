@@ -332,7 +332,7 @@ impl Planner {
     }
 
     /// Refuses a model that the operator did not make available: a run's words must not open files,
-    /// ask servers that nobody configured, or spend at a vendor whose key happens to be set.
+    /// ask servers that are not configured, or spend at a vendor whose key happens to be set.
     fn check_model(&self, parent: &RunSpec, model: &str) -> Result<(), SpawnRefused> {
         if model == INHERIT {
             return Ok(());
