@@ -1,0 +1,559 @@
+//! Keeps the files of a home folder to their owner.
+//!
+//! A token that other users can read makes each of them an administrator of the server, and a folder
+//! that they can write lets them replace keys, store and configuration. [`judge_folder`] and
+//! [`judge_file`] decide from owners and modes alone; [`inspect`] collects these for a folder, everything
+//! above it and the files in it; [`enforce`] tightens what nobody else could have used and refuses the
+//! rest. Every command and `doctor` use the same verdicts.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::process::geteuid;
+
+use crate::regular_file;
+
+/// Mode of a private file: its owner reads and writes it.
+pub const FILE_MODE: u32 = 0o600;
+/// Mode of a private folder: its owner enters and changes it.
+pub const FOLDER_MODE: u32 = 0o700;
+/// As many links as the kernel follows in one path.
+const MAX_LINKS: usize = 40;
+/// The user that stands for all users whom a user namespace does not know.
+const OVERFLOW_USER: u32 = 65_534;
+/// The groups of a machine; a larger file is not read, and no group counts as private then.
+const MAX_GROUPS_BYTES: u64 = 4 * 1024 * 1024;
+
+const GROUP_WRITES: u32 = 0o020;
+const OTHERS_WRITE: u32 = 0o002;
+const READ_BY_OTHERS: u32 = 0o044;
+const WRITTEN_BY_OTHERS: u32 = GROUP_WRITES | OTHERS_WRITE;
+const SEARCHED_BY_OTHERS: u32 = 0o011;
+const ANYTHING_FOR_OTHERS: u32 = 0o077;
+const STICKY: u32 = 0o1000;
+
+/// What a path is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A folder.
+    Folder,
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Link,
+    /// A FIFO, a socket or a device.
+    Special,
+}
+
+/// What the kernel says about a path, without following a link in its last component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// What it is.
+    pub kind: Kind,
+    /// The user who owns it.
+    pub owner: u32,
+    /// The group it belongs to.
+    pub group: u32,
+    /// Permission bits and the sticky bit.
+    pub mode: u32,
+}
+
+/// Whom a process trusts with its files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trusted {
+    /// The user this process acts as.
+    pub user: u32,
+    /// What owners look like whom the user namespace does not know. They are outside of it, as its root
+    /// is; `None` outside of a user namespace.
+    pub unmapped: Option<u32>,
+    /// Groups without any other member.
+    pub groups: Vec<u32>,
+}
+
+/// Where a folder stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// The folder of the private files itself.
+    Home,
+    /// A folder on the way to it.
+    Above,
+}
+
+/// What a file is to its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Holds a secret: reading it is enough to use it.
+    Secret,
+    /// Written by this program alone; a reader learns what the tasks were.
+    Private,
+    /// Edited by people, who may keep it elsewhere behind a link and may let others read it.
+    Settings,
+}
+
+/// What follows from owner and mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing to do.
+    Safe,
+    /// The mode is too wide, and nobody else has changed the file: it is tightened.
+    Repair,
+    /// Other users could read the secret: it has to be replaced.
+    Leaked,
+    /// Other users could have changed it.
+    Unsafe(Danger),
+}
+
+/// Why a file or folder cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Danger {
+    /// Another user owns it.
+    ForeignOwner {
+        /// That user.
+        owner: u32,
+    },
+    /// Other users may write it.
+    WritableByOthers {
+        /// Its mode.
+        mode: u32,
+    },
+    /// It is not a regular file, or not a folder.
+    WrongKind(Kind),
+}
+
+impl fmt::Display for Danger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ForeignOwner { owner } => write!(f, "belongs to another user (uid {owner})"),
+            Self::WritableByOthers { mode } => {
+                write!(f, "can be written by other users (mode {mode:04o})")
+            }
+            Self::WrongKind(Kind::Link) => f.write_str("is a symbolic link"),
+            Self::WrongKind(Kind::Folder) => f.write_str("is a folder"),
+            Self::WrongKind(Kind::File) => f.write_str("is not a folder"),
+            Self::WrongKind(Kind::Special) => f.write_str("is not a regular file"),
+        }
+    }
+}
+
+/// One file or folder that needs attention.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Which.
+    pub path: PathBuf,
+    /// What about it. Never [`Verdict::Safe`].
+    pub verdict: Verdict,
+}
+
+/// A file or folder that other users could have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnsafeFile {
+    /// Which.
+    pub path: PathBuf,
+    /// Why.
+    pub danger: Danger,
+}
+
+impl fmt::Display for UnsafeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path.display(), self.danger)
+    }
+}
+
+impl std::error::Error for UnsafeFile {}
+
+/// Why private files were not used.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Other users could have changed one of them.
+    Unsafe(UnsafeFile),
+    /// Its owner and mode cannot be read or set.
+    Unknown {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsafe(found) => found.fmt(f),
+            Self::Unknown { path, .. } => {
+                write!(f, "cannot check who may use {}", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Unsafe(_) => None,
+            Self::Unknown { source, .. } => Some(source),
+        }
+    }
+}
+
+impl Trusted {
+    fn owns(&self, owner: u32) -> bool {
+        owner == self.user || owner == 0 || self.unmapped == Some(owner)
+    }
+}
+
+/// Decides whether other users could replace what is below a folder.
+pub fn judge_folder(position: Position, facts: &Facts, trusted: &Trusted) -> Verdict {
+    if facts.kind != Kind::Folder {
+        return Verdict::Unsafe(Danger::WrongKind(facts.kind));
+    }
+    if !trusted.owns(facts.owner) {
+        return Verdict::Unsafe(Danger::ForeignOwner { owner: facts.owner });
+    }
+    let open = match position {
+        // New files can be planted here even where the sticky bit keeps the present ones.
+        Position::Home => facts.mode & WRITTEN_BY_OTHERS != 0,
+        Position::Above => {
+            let by_group = facts.mode & GROUP_WRITES != 0 && !trusted.groups.contains(&facts.group);
+            let by_others = facts.mode & OTHERS_WRITE != 0;
+            (by_group || by_others) && facts.mode & STICKY == 0
+        }
+    };
+    if open {
+        Verdict::Unsafe(Danger::WritableByOthers { mode: facts.mode })
+    } else {
+        Verdict::Safe
+    }
+}
+
+/// Decides about a file in a folder that is safe. `reachable` says whether other users can enter the
+/// folder: the mode of a file that they cannot reach has had no effect.
+pub fn judge_file(class: Class, facts: &Facts, reachable: bool, trusted: &Trusted) -> Verdict {
+    if facts.kind != Kind::File {
+        return Verdict::Unsafe(Danger::WrongKind(facts.kind));
+    }
+    let owned = match class {
+        Class::Secret | Class::Private => facts.owner == trusted.user,
+        Class::Settings => trusted.owns(facts.owner),
+    };
+    if !owned {
+        return Verdict::Unsafe(Danger::ForeignOwner { owner: facts.owner });
+    }
+    if reachable && facts.mode & WRITTEN_BY_OTHERS != 0 {
+        return Verdict::Unsafe(Danger::WritableByOthers { mode: facts.mode });
+    }
+    match class {
+        Class::Settings => Verdict::Safe,
+        Class::Secret if reachable && facts.mode & READ_BY_OTHERS != 0 => Verdict::Leaked,
+        Class::Secret | Class::Private if facts.mode & ANYTHING_FOR_OTHERS != 0 => Verdict::Repair,
+        Class::Secret | Class::Private => Verdict::Safe,
+    }
+}
+
+/// Looks at a folder, at everything above it and at files in it. What does not exist is fine.
+pub fn inspect(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, Refusal> {
+    let trusted = trusted();
+    let way = walk(home, &trusted)?;
+    let mut findings = way.judge_home(&trusted);
+    if !findings.is_empty() {
+        // Whatever is below could be replaced between a look and its use.
+        return Ok(findings);
+    }
+    let reachable = way
+        .passed
+        .iter()
+        .all(|(_, facts)| facts.mode & SEARCHED_BY_OTHERS != 0);
+    for (path, class) in files {
+        let verdict = match class {
+            Class::Secret | Class::Private => match facts_of(path)? {
+                None => continue,
+                Some(facts) => judge_file(*class, &facts, reachable, &trusted),
+            },
+            Class::Settings => {
+                let way = walk(path, &trusted)?;
+                let above = way.judge_above(&trusted);
+                if !above.is_empty() {
+                    findings.extend(above);
+                    continue;
+                }
+                match way.end() {
+                    None => continue,
+                    Some((_, facts)) => judge_file(*class, facts, true, &trusted),
+                }
+            }
+        };
+        findings.extend(finding(path, verdict));
+    }
+    Ok(findings)
+}
+
+/// Inspects, tightens what can be tightened, and refuses what others could have changed. Returns what
+/// was tightened and which secrets leaked, for the caller to report.
+pub fn enforce(home: &Path, files: &[(PathBuf, Class)]) -> Result<Vec<Finding>, Refusal> {
+    let findings = inspect(home, files)?;
+    for finding in &findings {
+        if let Verdict::Unsafe(danger) = finding.verdict {
+            return Err(Refusal::Unsafe(UnsafeFile {
+                path: finding.path.clone(),
+                danger,
+            }));
+        }
+    }
+    for finding in &findings {
+        if finding.verdict == Verdict::Repair {
+            tighten(&finding.path).map_err(|source| Refusal::Unknown {
+                path: finding.path.clone(),
+                source,
+            })?;
+        }
+    }
+    Ok(findings)
+}
+
+fn tighten(path: &Path) -> io::Result<()> {
+    regular_file::open(path)?.set_permissions(Permissions::from_mode(FILE_MODE))
+}
+
+/// The way to a path, without links.
+struct Way {
+    /// Everything that was passed, from the root on.
+    passed: Vec<(PathBuf, Facts)>,
+    /// Whether the last of these is the end of the path, and not the last that exists.
+    complete: bool,
+    /// A link on the way that is another user's; the way ends there.
+    foreign_link: Option<Finding>,
+}
+
+impl Way {
+    fn end(&self) -> Option<&(PathBuf, Facts)> {
+        self.passed.last().filter(|_| self.complete)
+    }
+
+    /// What is wrong with the folders before the end.
+    fn judge_above(&self, trusted: &Trusted) -> Vec<Finding> {
+        let above = self.passed.len() - usize::from(self.end().is_some());
+        let folders = self.passed.iter().take(above);
+        let judged = folders.filter_map(|(path, facts)| {
+            let verdict = judge_folder(Position::Above, facts, trusted);
+            finding(path, verdict)
+        });
+        judged.chain(self.foreign_link.clone()).collect()
+    }
+
+    /// What is wrong with the folder at the end and with those before it.
+    fn judge_home(&self, trusted: &Trusted) -> Vec<Finding> {
+        let mut findings = self.judge_above(trusted);
+        if let Some((path, facts)) = self.end() {
+            findings.extend(finding(path, judge_folder(Position::Home, facts, trusted)));
+        }
+        findings
+    }
+}
+
+fn finding(path: &Path, verdict: Verdict) -> Option<Finding> {
+    let path = path.to_owned();
+    (verdict != Verdict::Safe).then_some(Finding { path, verdict })
+}
+
+/// Follows a path from the root, link by link.
+fn walk(path: &Path, trusted: &Trusted) -> Result<Way, Refusal> {
+    let absolute = std::path::absolute(path).map_err(|source| Refusal::Unknown {
+        path: path.to_owned(),
+        source,
+    })?;
+    let mut ahead: VecDeque<OsString> = parts(&absolute);
+    let mut at = PathBuf::from("/");
+    let root = facts_of(&at)?.map(|facts| (at.clone(), facts));
+    let mut way = Way {
+        passed: root.into_iter().collect(),
+        complete: false,
+        foreign_link: None,
+    };
+    let mut links = 0;
+    while let Some(part) = ahead.pop_front() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let next = at.join(&part);
+        let Some(facts) = facts_of(&next)? else {
+            return Ok(way);
+        };
+        if facts.kind == Kind::Link {
+            links += 1;
+            let target = read_link(&next, links)?;
+            // In a sticky folder that others write, a link may be theirs.
+            if !trusted.owns(facts.owner) {
+                let danger = Danger::ForeignOwner { owner: facts.owner };
+                way.foreign_link = finding(&next, Verdict::Unsafe(danger));
+                return Ok(way);
+            }
+            if target.is_absolute() {
+                at = PathBuf::from("/");
+            }
+            for part in parts(&target).into_iter().rev() {
+                ahead.push_front(part);
+            }
+            continue;
+        }
+        at = next;
+        // Behind a link, folders come up again.
+        if way.passed.iter().all(|(passed, _)| *passed != at) {
+            way.passed.push((at.clone(), facts));
+        }
+    }
+    // A path may end in `..` or in a link to a folder that was passed before.
+    if way.passed.last().is_none_or(|(last, _)| *last != at)
+        && let Some(facts) = facts_of(&at)?
+    {
+        way.passed.push((at, facts));
+    }
+    way.complete = true;
+    Ok(way)
+}
+
+fn parts(path: &Path) -> VecDeque<OsString> {
+    path.components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some("..".into()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+        })
+        .collect()
+}
+
+fn read_link(path: &Path, links: usize) -> Result<PathBuf, Refusal> {
+    let target = if links > MAX_LINKS {
+        Err(io::Error::from(rustix::io::Errno::LOOP))
+    } else {
+        fs::read_link(path)
+    };
+    target.map_err(|source| Refusal::Unknown {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn facts_of(path: &Path) -> Result<Option<Facts>, Refusal> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => {
+            let kind = match found.file_type() {
+                kind if kind.is_dir() => Kind::Folder,
+                kind if kind.is_file() => Kind::File,
+                kind if kind.is_symlink() => Kind::Link,
+                _ => Kind::Special,
+            };
+            Ok(Some(Facts {
+                kind,
+                owner: found.uid(),
+                group: found.gid(),
+                mode: found.mode() & 0o7777,
+            }))
+        }
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        Err(source) => Err(Refusal::Unknown {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Whom this process trusts. What cannot be found out is trusted less.
+fn trusted() -> Trusted {
+    let user = geteuid().as_raw();
+    let groups = regular_file::read(Path::new("/etc/group"), MAX_GROUPS_BYTES)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .map(|text| private_groups(&text, user))
+        .unwrap_or_default();
+    let in_namespace = fs::read_to_string("/proc/self/uid_map")
+        .is_ok_and(|map| map.split_whitespace().ne(["0", "0", "4294967295"]));
+    Trusted {
+        user,
+        unmapped: in_namespace.then_some(OVERFLOW_USER),
+        groups,
+    }
+}
+
+/// The groups that nobody but root or this user is in: by convention a user's own group has the user's
+/// number. Systems that make them also let the group write by default.
+fn private_groups(text: &str, user: u32) -> Vec<u32> {
+    let is_private = |line: &str| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let number: u32 = fields.nth(1)?.parse().ok()?;
+        let members = fields.next().unwrap_or_default();
+        let alone = members.split(',').all(|one| one.is_empty() || one == name);
+        (alone && (number == user || number == 0)).then_some(number)
+    };
+    text.lines().filter_map(is_private).collect()
+}
+
+/// Makes a folder that only its owner can enter, and whatever is missing above it, whatever the umask.
+/// Folders that exist stay as they are.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = path
+        .ancestors()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .take_while(|folder| !folder.is_dir())
+        .collect();
+    for folder in missing.into_iter().rev() {
+        match DirBuilder::new().mode(FOLDER_MODE).create(folder) {
+            Ok(()) => {
+                fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE))?;
+                sync_entry(folder)?;
+            }
+            // Another process made it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Replaces a file by one that only its owner can read, whatever the umask: readers see the old content
+/// or the new one, also after a power loss.
+pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let draft = PathBuf::from(name);
+    match fs::remove_file(&draft) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(FILE_MODE)
+        .open(&draft)?;
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&draft, path)?;
+    sync_entry(path)
+}
+
+/// A new name survives a power loss only once its folder is on disk.
+fn sync_entry(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        Some(_) | None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;
