@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { extname, join } from "node:path";
@@ -318,6 +319,48 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await page.getByRole("heading", { name: "You are not logged in" }).waitFor();
     assert.match(await page.locator("main").textContent(), /sortie open/);
     await at.shot("story-logged-out");
+    assert.deepEqual(await at.done(), []);
+  });
+
+  it("needs the page's own key beside the cookie, which other ports of the host receive too", async () => {
+    const at = await enter({ expected: ["401", "WebSocket"] });
+    const { page } = at;
+    await at.go("/tasks");
+    await page.locator(".live[data-state=on]").waitFor();
+    assert.equal(new URL(page.url()).hash, "");
+    // Another web server on the same host, which the browser visits: it gets the cookie.
+    const seen = [];
+    const thief = createHttpServer((request, response) => {
+      seen.push(request.headers.cookie ?? "");
+      response.setHeader("content-type", "text/html").end("<title>other</title>");
+    });
+    await new Promise((done) => thief.listen(0, "127.0.0.1", done));
+    const tab = await at.context.newPage();
+    await tab.goto(`http://127.0.0.1:${thief.address().port}/`);
+    assert.equal(await tab.evaluate(() => localStorage.length), 0, "storage belongs to one port");
+    await tab.close();
+    thief.close();
+    const stolen = seen.find((cookie) => cookie.includes("sortie_session_"));
+    assert.ok(stolen, `the browser sends the cookie to other ports: ${seen}`);
+    for (const path of ["/api/me", "/api/tasks", "/api/keys", "/metrics"]) {
+      const answer = await fetch(daemon.url + path, { headers: { cookie: stolen } });
+      assert.equal(answer.status, 401, path);
+    }
+    // A second tab and a reload work without another login.
+    const second = await at.context.newPage();
+    await second.goto(`${daemon.url}/tasks`);
+    await second.locator(".live[data-state=on]").waitFor();
+    await second.reload();
+    await second.locator(".live[data-state=on]").waitFor();
+    await second.close();
+    // Without its storage the page says what happened and how to log in.
+    await page.evaluate(() => localStorage.clear());
+    await page.reload();
+    await page.getByRole("heading", { name: "You are not logged in" }).waitFor();
+    assert.match(await page.locator("main").textContent(), /lost its half of the login.*sortie open/s);
+    await at.shot("story-no-page-key");
+    await page.goto(await daemon.link());
+    await page.locator(".live[data-state=on]").waitFor();
     assert.deepEqual(await at.done(), []);
   });
 

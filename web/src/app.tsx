@@ -2,6 +2,7 @@
 import { effect, signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loggedOut, post } from "./api/client";
+import { forgetPageKey } from "./api/page-key";
 import { choose, lang, t, word, type Key } from "./i18n";
 import { connection, now, world } from "./live";
 import { go, href, place, type Place } from "./router";
@@ -146,6 +147,7 @@ function LoggedOut() {
   return (
     <main class="login">
       <h1>{t("login.title")}</h1>
+      {loggedOut.value === "no-page-key" && <p>{t("login.no-page-key")}</p>}
       <p>{t("login.open")}</p>
       <pre class="code">sortie open</pre>
       <p class="quiet small">{t("login.why")}</p>
@@ -162,7 +164,11 @@ const KEYS: readonly [string, Key][] = [
 function Help() {
   const close = () => (helping.value = false);
   const me = world.me.value;
-  const logout = () => void post("/api/logout").finally(() => (loggedOut.value = true));
+  const logout = () =>
+    void post("/api/logout").finally(() => {
+      forgetPageKey();
+      loggedOut.value = "ended";
+    });
   return (
     <Dialog title={t("keys.title")} onClose={close}>
       <dl class="facts">{KEYS.map(([key, text]) => <><dt><kbd>{key}</kbd></dt><dd>{t(text)}</dd></>)}</dl>

@@ -1,9 +1,17 @@
 import { render } from "preact";
+import { onPageKeyChange, takePageKey } from "./api/page-key";
+import { loggedOut } from "./api/client";
 import { App } from "./app";
 import { start } from "./live";
 import { followLinks, go } from "./router";
 import "./style.css";
 
+takePageKey();
+// A login in another tab lets this one in again; a logout there ends this one.
+onPageKeyChange((key) => {
+  if (key && loggedOut.peek()) location.reload();
+  else if (!key) loggedOut.value = "ended";
+});
 if (location.pathname === "/") go({ page: "tasks" }, true);
 addEventListener("click", followLinks);
 start();

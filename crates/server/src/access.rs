@@ -31,6 +31,11 @@ const MAX_FITTING: u32 = 100;
 /// Hexadecimal digits of an id.
 const ID_DIGITS: usize = 32;
 
+/// Whether a path belongs to the API and not to the page.
+pub(crate) fn is_api(path: &str) -> bool {
+    path == "/api" || path.starts_with("/api/")
+}
+
 /// The role that a route needs. Looking is for viewers, everything else for operators, unless the
 /// route is in a list.
 pub(crate) fn needed(method: &Method, path: &str) -> Role {

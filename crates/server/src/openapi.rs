@@ -13,7 +13,9 @@ use crate::routes;
     info(
         title = "Sortie",
         description = "Tasks, conversations, approvals and live events of a running Sortie. Every \
-            request needs `Authorization: Bearer sortie_…`. Whatever goes wrong is \
+            request needs `Authorization: Bearer sortie_…`. A browser that logged in sends its cookie and, \
+            in the header `Sortie-Page-Key`, the page key of the same login; one without the other is \
+            refused. Whatever goes wrong is \
             `application/problem+json` and says what to do next.",
         license(name = "Apache-2.0 OR MIT"),
     ),

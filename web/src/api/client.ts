@@ -1,5 +1,6 @@
 // One door to the server: typed requests, problems as errors, and what happens without a login.
 import { signal } from "@preact/signals";
+import { pageKey } from "./page-key";
 
 /** What the server says when it refuses (RFC 9457). */
 export class Problem extends Error {
@@ -17,8 +18,11 @@ export function passes(problem: Problem): boolean {
   return problem.status === 0 || problem.status === 408 || problem.status === 429 || problem.status >= 500;
 }
 
+/** Why the page asks for a login: the login ended, or the page no longer has its half of it. */
+export type LoggedOut = "ended" | "no-page-key";
+
 /** Set by the first answer 401: the page then says how to log in. */
-export const loggedOut = signal(false);
+export const loggedOut = signal<LoggedOut | null>(null);
 
 /** No answer is waited for longer than this; streams go over the WebSocket. */
 const PATIENCE_MS = 35_000;
@@ -53,13 +57,15 @@ export function path(strings: TemplateStringsArray, ...parts: string[]): string 
 async function send(method: string, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
   const headers: Record<string, string> = { accept: "application/json" };
   if (body !== undefined) headers["content-type"] = "application/json";
+  const key = pageKey();
+  if (key) headers["sortie-page-key"] = key;
   // The request is sent again after a broken connection, and must not act twice.
   if (method === "POST") headers["idempotency-key"] = crypto.randomUUID();
   const request: RequestInit = { method, headers, credentials: "same-origin" };
   if (body !== undefined) request.body = JSON.stringify(body);
   const response = await (method === "POST" ? persist(url, request, signal) : attempt(url, request, signal));
   if (response.ok) return response;
-  if (response.status === 401) loggedOut.value = true;
+  if (response.status === 401) loggedOut.value = key ? "ended" : "no-page-key";
   throw await refusal(response);
 }
 

@@ -36,6 +36,7 @@ export const en = {
   "live.now": "Try now",
 
   "login.title": "You are not logged in",
+  "login.no-page-key": "This page has lost its half of the login: the browser cleared or blocks the storage of this address. Log in again, and allow this address to store data.",
   "login.open": "Run this on the machine where Sortie runs, and open the link it prints:",
   "login.paste": "Or paste a token",
   "login.why": "Links work once and for five minutes. A login lasts seven days.",

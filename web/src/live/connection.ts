@@ -1,6 +1,7 @@
 // The one WebSocket of the page: stays connected, says when it is not, goes on where it was.
 import { signal } from "@preact/signals";
 import { loggedOut } from "../api/client";
+import { socketProtocols } from "../api/page-key";
 import { ALL, type Message, type World } from "./messages";
 
 export type Line = { state: "connecting" } | { state: "on" } | { state: "lost"; until: number; tries: number };
@@ -40,7 +41,7 @@ export class Connection {
   open(): void {
     clearTimeout(this.timer);
     if (this.socket) return;
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`);
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`, socketProtocols());
     this.socket = socket;
     if (this.tries === 0) this.line.value = { state: "connecting" };
     socket.onmessage = (event) => this.heard(socket, String(event.data));

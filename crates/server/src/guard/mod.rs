@@ -38,6 +38,12 @@ pub(crate) const LOGIN: &str = "/login";
 /// The other path that answers without credentials: it says nothing but that this is this server.
 pub(crate) const PROOF: &str = "/login/proof";
 
+/// The header in which the page sends its key.
+const PAGE_KEY_HEADER: HeaderName = HeaderName::from_static("sortie-page-key");
+/// What a WebSocket's subprotocol that carries the page key begins with: a page cannot set headers of a
+/// handshake.
+const PAGE_KEY_PROTOCOL: &str = "sortie.page-key.";
+
 /// Where a request came from. Set by the listener.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
@@ -278,11 +284,40 @@ fn identify(app: &App, request: &Request) -> Result<Found, Problem> {
     let claimed = shown
         .as_ref()
         .map_or(Claimed::Malformed, |shown| Claimed::browser(shown.id));
-    let found = match &shown {
-        Some(shown) => app.keys.by_cookie(shown, now)?,
-        None => None,
+    let found = match (&shown, page_key(request.headers())) {
+        (Some(shown), Some(page_key)) => app.keys.by_cookie_and_page_key(shown, page_key, now)?,
+        (Some(shown), None) if is_page_file(request) => app.keys.by_cookie(shown, now)?,
+        (Some(_), None) => {
+            return Err(Problem::new(
+                Kind::Unauthorized,
+                "a browser's cookie alone is not enough: send the page key of the same login in the \
+                 header Sortie-Page-Key. If the page has lost it, log in again",
+            ));
+        }
+        (None, _) => None,
     };
     found.ok_or_else(|| failed(app, address, &claimed))
+}
+
+/// The key that the page shows beside its cookie: in a header, or as a subprotocol of a WebSocket.
+fn page_key(headers: &HeaderMap) -> Option<&str> {
+    if let Some(value) = headers.get(PAGE_KEY_HEADER) {
+        return value.to_str().ok();
+    }
+    headers
+        .get_all(header::SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|text| text.split(','))
+        .find_map(|protocol| protocol.trim().strip_prefix(PAGE_KEY_PROTOCOL))
+}
+
+/// Whether only the files of the page can answer this: they hold no data, and a browser that navigates
+/// or loads a script sends no header of the page.
+fn is_page_file(request: &Request) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+        && request.extensions().get::<MatchedPath>().is_none()
+        && !access::is_api(request.uri().path())
 }
 
 /// Notes a failed attempt; whoever fails too often is told to wait. Only who fails is: a secret has 32
@@ -324,7 +359,7 @@ pub(crate) fn cookie<'a>(app: &App, headers: &'a HeaderMap) -> Option<&'a str> {
 fn refusal(app: &App, request: &Request, problem: Problem) -> Response {
     let for_people = problem.kind() == Kind::Unauthorized
         && request.method() == Method::GET
-        && !request.uri().path().starts_with("/api/")
+        && !access::is_api(request.uri().path())
         && wants_html(request.headers());
     if for_people {
         return login::needs_login(app.config.lang);

@@ -95,7 +95,12 @@ pub(crate) struct Previous {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredSession {
     pub(crate) id: String,
+    /// Hash of the secret in the cookie.
     pub(crate) hash: String,
+    /// Hash of the page key: the second secret, which the page keeps in the storage of its own origin.
+    /// A session without one matches no page key.
+    #[serde(default)]
+    pub(crate) page_hash: String,
     pub(crate) key: String,
     /// Which of the key's secrets let it in.
     #[serde(default)]
@@ -103,6 +108,15 @@ pub(crate) struct StoredSession {
     pub(crate) role: Role,
     pub(crate) created_at: Timestamp,
     pub(crate) expires_at: Timestamp,
+}
+
+/// The two secrets of a new browser session. A request needs both.
+#[derive(Debug)]
+pub(crate) struct NewSession {
+    /// Goes into the cookie, which the browser sends to every port of the host.
+    pub(crate) cookie: Token,
+    /// Goes into the storage of the page, which belongs to one origin including its port.
+    pub(crate) page_key: String,
 }
 
 /// Everything in the file.
@@ -317,18 +331,20 @@ impl KeyFile {
         pass: &Pass,
         now: Timestamp,
         expires_at: Timestamp,
-    ) -> Result<Token, KeyError> {
+    ) -> Result<NewSession, KeyError> {
         self.change(|contents| {
             let key = find(contents, &pass.key)?;
             if !key.knows(&pass.mark, now) {
                 return Err(KeyError::NoSuchKey(pass.key.clone()));
             }
             let role = pass.role.min(key.role);
-            let token = Token::new(random::id()?)?;
+            let cookie = Token::new(random::id()?)?;
+            let page_key = random::secret()?;
             contents.sessions.retain(|session| now < session.expires_at);
             contents.sessions.push(StoredSession {
-                id: token.id().to_owned(),
-                hash: token.hash(),
+                id: cookie.id().to_owned(),
+                hash: cookie.hash(),
+                page_hash: super::hash_of(&page_key),
                 key: pass.key.clone(),
                 mark: pass.mark.clone(),
                 role,
@@ -336,7 +352,7 @@ impl KeyFile {
                 expires_at,
             });
             contents.bound_sessions(&pass.key);
-            Ok(token)
+            Ok(NewSession { cookie, page_key })
         })
     }
 
@@ -592,6 +608,7 @@ mod tests {
         let session = |key: &str, number: usize| StoredSession {
             id: format!("{key}-{number}"),
             hash: String::new(),
+            page_hash: String::new(),
             key: key.to_owned(),
             mark: String::new(),
             role: Role::Viewer,

@@ -121,10 +121,30 @@ impl KeyRing {
         }))
     }
 
-    /// The browser session of a cookie.
+    /// Returns the browser session that a cookie belongs to. The cookie alone opens no route with data:
+    /// the browser sends it to every server on the host, whatever its port.
     pub(crate) fn by_cookie(
         &self,
         shown: &Credential<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Found>, KeyError> {
+        self.browser(shown, None, now)
+    }
+
+    /// Returns the browser session that a cookie and a page key both belong to.
+    pub(crate) fn by_cookie_and_page_key(
+        &self,
+        shown: &Credential<'_>,
+        page_key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Found>, KeyError> {
+        self.browser(shown, Some(page_key), now)
+    }
+
+    fn browser(
+        &self,
+        shown: &Credential<'_>,
+        page_key: Option<&str>,
         now: Timestamp,
     ) -> Result<Option<Found>, KeyError> {
         let contents = self.contents()?;
@@ -136,6 +156,11 @@ impl KeyRing {
             &hash_of(shown.secret),
             session.map_or(NOBODY, |session| &session.hash),
         );
+        let page_fits = page_key.is_none_or(|page_key| {
+            let expected = session.map_or(NOBODY, |session| &session.page_hash);
+            same(&hash_of(page_key), expected)
+        });
+        let fits = fits & page_fits;
         let Some(session) = session.filter(|session| fits && now < session.expires_at) else {
             return Ok(None);
         };

@@ -22,6 +22,8 @@ use crate::routes::keys::with_file;
 
 /// How long a browser stays in: seven days.
 const SESSION_SECONDS: i64 = 7 * 24 * 3_600;
+/// The name that the page finds its key by in the fragment of its first address.
+const PAGE_KEY_FRAGMENT: &str = "page-key";
 
 /// What a link carries.
 #[derive(Debug, Deserialize)]
@@ -176,26 +178,29 @@ async fn by_token(
     come_in(app, headers, found.pass(found.role)).await
 }
 
-/// Gives a browser its cookie.
+/// Gives a browser its cookie, and the page its key.
 async fn come_in(app: &Arc<App>, headers: &HeaderMap, pass: Pass) -> Result<Response, Problem> {
     let now = app.runtime.now();
     let until = now.plus_ms(SESSION_SECONDS * 1_000);
-    let token = with_file(app, move |file| file.add_session(&pass, now, until)).await?;
+    let session = with_file(app, move |file| file.add_session(&pass, now, until)).await?;
     let secure = if is_https(headers) { "; Secure" } else { "" };
     let cookie = format!(
         "{}={}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS}{secure}",
         app.cookie,
-        token.cookie()
+        session.cookie.cookie()
     );
     let mut cookie = HeaderValue::from_str(&cookie)
         .map_err(|_| Problem::new(Kind::Internal, "the cookie cannot be sent"))?;
     cookie.set_sensitive(true);
+    // The browser sends no server a fragment. The page moves the key into the storage of its origin,
+    // which, other than the cookie, belongs to this port alone.
+    let page = format!("/#{PAGE_KEY_FRAGMENT}={}", session.page_key);
+    let mut page = HeaderValue::from_str(&page)
+        .map_err(|_| Problem::new(Kind::Internal, "the page key cannot be sent"))?;
+    page.set_sensitive(true);
     Ok((
         StatusCode::SEE_OTHER,
-        [
-            (header::SET_COOKIE, cookie),
-            (header::LOCATION, HeaderValue::from_static("/")),
-        ],
+        [(header::SET_COOKIE, cookie), (header::LOCATION, page)],
     )
         .into_response())
 }

@@ -6,6 +6,7 @@ use axum::http::header::{self, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use sortie_page::Asset;
 
+use crate::access::is_api;
 use crate::guard::wants_html;
 use crate::problem::Problem;
 
@@ -16,7 +17,7 @@ const INDEX: &str = "index.html";
 pub(crate) async fn anything_else(request: Request) -> Response {
     let path = request.uri().path();
     let looks = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !looks || path == "/api" || path.starts_with("/api/") {
+    if !looks || is_api(path) {
         return nothing(path);
     }
     let name = path.trim_start_matches('/');

@@ -33,6 +33,9 @@ const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 const READ_BYTES: usize = 1024;
 /// What a long message is cut into. The buffer of a connection grows to this and stays so.
 const PIECE_BYTES: usize = 8 * 1024;
+/// The subprotocol of this API. The page offers it beside the one that carries its key, so that the
+/// answer need not repeat a secret.
+const PROTOCOL: &str = "sortie";
 /// How long a client may take to say goodbye.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -47,6 +50,7 @@ pub(crate) async fn connect(
     mut request: Request,
 ) -> Result<Response, Problem> {
     let accept = accept_key(&request)?;
+    let speaks_ours = says(request.headers(), &header::SEC_WEBSOCKET_PROTOCOL, PROTOCOL);
     let Some(upgrade) = request.extensions_mut().remove::<OnUpgrade>() else {
         return Err(not_a_handshake("the connection cannot become a WebSocket"));
     };
@@ -66,6 +70,13 @@ pub(crate) async fn connect(
     headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    if speaks_ours {
+        // A browser that offered subprotocols closes a connection that chose none of them.
+        headers.insert(
+            header::SEC_WEBSOCKET_PROTOCOL,
+            HeaderValue::from_static(PROTOCOL),
+        );
+    }
     Ok(response)
 }
 

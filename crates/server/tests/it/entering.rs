@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use reqwest::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use crate::matrix::cookie;
+use crate::matrix::{Browser, browser};
 use crate::support::{SAYS_DONE, World, answer, slug};
 
 #[tokio::test]
@@ -107,7 +107,6 @@ async fn a_login_link_works_once_for_whoever_really_follows_it() {
     assert_eq!(ahead.send().await.unwrap().status(), StatusCode::NO_CONTENT);
     let response = world.typed(url).send().await.unwrap();
     assert_eq!(response.status(), StatusCode::SEE_OTHER);
-    assert_eq!(response.headers()[header::LOCATION], "/");
     let set = response.headers()[header::SET_COOKIE]
         .to_str()
         .unwrap()
@@ -118,11 +117,7 @@ async fn a_login_link_works_once_for_whoever_really_follows_it() {
     let again = world.typed(url).send().await.unwrap();
     assert_eq!(again.status(), StatusCode::UNAUTHORIZED);
     assert!(again.headers().get(header::SET_COOKIE).is_none());
-    let cookie = set.split(';').next().unwrap();
-    let me = world
-        .http
-        .get(world.url("/api/me"))
-        .header(header::COOKIE, cookie);
+    let me = Browser::of(&response).on(world.http.get(world.url("/api/me")));
     let me = world.json(me).await;
     assert_eq!(
         (&me["role"], &me["via"]),
@@ -141,7 +136,7 @@ async fn link(world: &World, token: &str) -> String {
 async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
     let world = World::begin(SAYS_DONE).await;
     let url = link(&world, &world.tokens.acme).await;
-    let own = cookie(&world, &world.tokens.admin).await;
+    let own = browser(&world, &world.tokens.admin).await.cookie;
     let led = |site: &'static str| world.http.get(&url).header("Sec-Fetch-Site", site);
     for request in [
         led("cross-site"),
@@ -198,7 +193,7 @@ async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
 #[tokio::test]
 async fn a_link_that_was_typed_lets_in_at_once_also_again_by_the_same_key() {
     let world = World::begin(SAYS_DONE).await;
-    let own = cookie(&world, &world.tokens.admin).await;
+    let own = browser(&world, &world.tokens.admin).await.cookie;
     for site in ["none", "same-origin"] {
         let url = link(&world, &world.tokens.admin).await;
         let typed = world
@@ -219,20 +214,20 @@ async fn a_link_that_was_typed_lets_in_at_once_also_again_by_the_same_key() {
 #[tokio::test]
 async fn a_browser_stays_in_across_a_restart_until_it_leaves() {
     let world = World::begin(SAYS_DONE).await;
-    let cookie = cookie(&world, &world.tokens.operator).await;
+    let browser = browser(&world, &world.tokens.operator).await;
     let world = world.restart().await;
     let with = |method: Method, path: &str| {
-        world
-            .http
-            .request(method, world.url(path))
-            .header(header::COOKIE, &cookie)
+        browser
+            .on(world.http.request(method, world.url(path)))
             .header(header::ORIGIN, format!("http://{}", world.address))
     };
     assert_eq!(
         world.json(with(Method::GET, "/api/me")).await["role"],
         "operator"
     );
-    let page = with(Method::GET, "/")
+    let navigated = world.http.get(world.url("/"));
+    let page = navigated
+        .header(header::COOKIE, &browser.cookie)
         .header(header::ACCEPT, "text/html")
         .send()
         .await
@@ -276,13 +271,8 @@ async fn sessions_end_with_the_key_behind_them() {
     let made = world
         .json(world.post("/api/keys", &json!({"name": "guest", "role": "viewer"})))
         .await;
-    let cookie = cookie(&world, made["token"].as_str().unwrap()).await;
-    let me = || {
-        world
-            .http
-            .get(world.url("/api/me"))
-            .header(header::COOKIE, &cookie)
-    };
+    let browser = browser(&world, made["token"].as_str().unwrap()).await;
+    let me = || browser.on(world.http.get(world.url("/api/me")));
     assert_eq!(answer(me()).await.0, 200);
     let id = made["key"]["id"].as_str().unwrap();
     let revoke = world.request(
@@ -388,22 +378,22 @@ async fn browsers_end_with_the_secret_that_let_them_in() {
         .await;
     let id = made["key"]["id"].as_str().unwrap();
     let token = made["token"].as_str().unwrap();
-    let browser = cookie(&world, token).await;
+    let first = browser(&world, token).await;
     let link = world.request(Method::POST, "/api/login-links", token);
     let link = world.json(link).await;
-    let me = async |cookie: &str| {
+    let me = async |browser: &Browser| {
         let me = world.http.get(world.url("/api/me"));
-        answer(me.header(header::COOKIE, cookie)).await.0
+        answer(browser.on(me)).await.0
     };
     let rotate = async |body: Value| {
         let path = format!("/api/keys/{id}/rotate");
         world.json(world.post(&path, &body)).await["token"].clone()
     };
     let second = rotate(json!({"grace_seconds": 3600})).await;
-    assert_eq!(me(&browser).await, 200, "for its grace");
-    let newer = cookie(&world, second.as_str().unwrap()).await;
+    assert_eq!(me(&first).await, 200, "for its grace");
+    let newer = browser(&world, second.as_str().unwrap()).await;
     rotate(json!({"grace_seconds": 3600})).await;
-    assert_eq!(me(&browser).await, 401, "that was two secrets ago");
+    assert_eq!(me(&first).await, 401, "that was two secrets ago");
     assert_eq!(me(&newer).await, 200);
     rotate(json!({})).await;
     assert_eq!(me(&newer).await, 401);
@@ -416,14 +406,14 @@ async fn browsers_end_with_the_secret_that_let_them_in() {
 #[tokio::test]
 async fn a_key_drives_out_only_its_own_browsers() {
     let world = World::begin(SAYS_DONE).await;
-    let admins = cookie(&world, &world.tokens.admin).await;
-    let first = cookie(&world, &world.tokens.acme_operator).await;
+    let admins = browser(&world, &world.tokens.admin).await;
+    let first = browser(&world, &world.tokens.acme_operator).await;
     for _ in 0..20 {
-        cookie(&world, &world.tokens.acme_operator).await;
+        browser(&world, &world.tokens.acme_operator).await;
     }
-    let me = async |cookie: &str| {
+    let me = async |browser: &Browser| {
         let me = world.http.get(world.url("/api/me"));
-        answer(me.header(header::COOKIE, cookie)).await.0
+        answer(browser.on(me)).await.0
     };
     assert_eq!(me(&first).await, 401, "its oldest");
     assert_eq!(me(&admins).await, 200);
@@ -433,13 +423,15 @@ async fn a_key_drives_out_only_its_own_browsers() {
 async fn two_servers_on_one_machine_have_cookies_of_their_own() {
     let world = World::begin(SAYS_DONE).await;
     let name = format!("sortie_session_{}", world.address.port());
-    let cookie = cookie(&world, &world.tokens.viewer).await;
+    let browser = browser(&world, &world.tokens.viewer).await;
+    let cookie = &browser.cookie;
     assert_eq!(cookie.split('=').next().unwrap(), name);
     let both = format!("sortie_session_1=abcdefgh_{}; {cookie}", "A".repeat(43));
     let origin = format!("http://{}", world.address);
     let with = |request: reqwest::RequestBuilder| {
         request
             .header(header::COOKIE, &both)
+            .header(crate::matrix::PAGE_KEY, &browser.page_key)
             .header(header::ORIGIN, &origin)
     };
     let me = with(world.http.get(world.url("/api/me")));

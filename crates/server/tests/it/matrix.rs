@@ -215,17 +215,20 @@ impl Row<'_> {
         .await;
     }
 
-    async fn browser(&self, cookie: &str) {
-        let mut request = self.bare().header(header::COOKIE, cookie);
-        let mut is_unsafe = self.method != "get";
-        if self.path == "/api/ws" {
-            is_unsafe = true;
-            request = request
-                .header(header::CONNECTION, "Upgrade")
-                .header(header::UPGRADE, "websocket")
-                .header("Sec-WebSocket-Version", "13")
-                .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+    fn upgrade(&self, request: RequestBuilder) -> RequestBuilder {
+        if self.path != "/api/ws" {
+            return request;
         }
+        request
+            .header(header::CONNECTION, "Upgrade")
+            .header(header::UPGRADE, "websocket")
+            .header("Sec-WebSocket-Version", "13")
+            .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+    }
+
+    async fn browser(&self, browser: &Browser, other: &Browser) {
+        let request = self.upgrade(browser.on(self.bare()));
+        let is_unsafe = self.method != "get" || self.path == "/api/ws";
         self.expect("a browser without Origin", request, |status| {
             if is_unsafe {
                 status == 403
@@ -234,6 +237,43 @@ impl Row<'_> {
             }
         })
         .await;
+        self.half_a_browser(browser, other).await;
+    }
+
+    /// The cookie reaches every server of the host, so it opens nothing without the page key, which no
+    /// other origin has; nor does the page key open anything without its cookie.
+    async fn half_a_browser(&self, browser: &Browser, other: &Browser) {
+        let origin = format!("http://{}", self.world.address);
+        let here = || self.upgrade(self.bare()).header(header::ORIGIN, &origin);
+        let cookie = || here().header(header::COOKIE, &browser.cookie);
+        let protocol = |key: &str| format!("sortie, sortie.page-key.{key}");
+        let halves = [
+            ("a cookie alone", cookie()),
+            ("an empty page key", cookie().header(PAGE_KEY, "")),
+            (
+                "a subprotocol without a key",
+                cookie().header(header::SEC_WEBSOCKET_PROTOCOL, protocol("")),
+            ),
+            (
+                "the page key of another login",
+                cookie().header(PAGE_KEY, &other.page_key),
+            ),
+            (
+                "the cookie as page key",
+                cookie().header(PAGE_KEY, browser.cookie_secret()),
+            ),
+            (
+                "a page key alone",
+                here().header(PAGE_KEY, &browser.page_key),
+            ),
+        ];
+        for (who, request) in halves {
+            // Wrong keys are guesses at one session, and too many of them are slowed down.
+            self.expect(who, request, |status| matches!(status, 401 | 429))
+                .await;
+        }
+        let cookie_alone = cookie().send().await.unwrap().status();
+        assert_eq!(cookie_alone, 401, "{} {}", self.method, self.path);
     }
 }
 
@@ -271,8 +311,43 @@ async fn things(world: &World) -> Things {
     }
 }
 
-/// A browser's cookie, by a pasted token.
-pub(crate) async fn cookie(world: &World, token: &str) -> String {
+/// The header in which a page shows its key.
+pub(crate) const PAGE_KEY: &str = "Sortie-Page-Key";
+
+/// What a browser has after a login: a cookie, and the page key in the storage of the page.
+#[derive(Clone, Debug)]
+pub(crate) struct Browser {
+    pub(crate) cookie: String,
+    pub(crate) page_key: String,
+}
+
+impl Browser {
+    /// Reads both from the answer to a login.
+    pub(crate) fn of(response: &reqwest::Response) -> Self {
+        let text = |name| response.headers()[name].to_str().unwrap();
+        let cookie = text(header::SET_COOKIE).split(';').next().unwrap();
+        let page_key = text(header::LOCATION).strip_prefix("/#page-key=").unwrap();
+        Self {
+            cookie: cookie.to_owned(),
+            page_key: page_key.to_owned(),
+        }
+    }
+
+    /// The request as the page sends it.
+    pub(crate) fn on(&self, request: RequestBuilder) -> RequestBuilder {
+        request
+            .header(header::COOKIE, &self.cookie)
+            .header(PAGE_KEY, &self.page_key)
+    }
+
+    pub(crate) fn cookie_secret(&self) -> &str {
+        let (_, value) = self.cookie.split_once('=').unwrap();
+        value.split_once('_').unwrap().1
+    }
+}
+
+/// Logs a browser in by a pasted token.
+pub(crate) async fn browser(world: &World, token: &str) -> Browser {
     let response = world
         .http
         .post(world.url("/login"))
@@ -281,8 +356,7 @@ pub(crate) async fn cookie(world: &World, token: &str) -> String {
         .await
         .unwrap();
     assert_eq!(response.status(), StatusCode::SEE_OTHER);
-    let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap();
-    cookie.split(';').next().unwrap().to_owned()
+    Browser::of(&response)
 }
 
 fn documented() -> BTreeSet<(String, String)> {
@@ -312,7 +386,8 @@ fn every_documented_route_has_a_row() {
 async fn every_route_checks_everybody() {
     let world = World::begin(SAYS_DONE).await;
     let things = things(&world).await;
-    let cookie = cookie(&world, &world.tokens.admin).await;
+    let own = browser(&world, &world.tokens.admin).await;
+    let other = browser(&world, &world.tokens.viewer).await;
     for (number, (method, path, needed, tenant)) in ROUTES.iter().enumerate() {
         let row = Row {
             world: &world,
@@ -320,7 +395,7 @@ async fn every_route_checks_everybody() {
             path,
         };
         row.strangers(number).await;
-        row.browser(&cookie).await;
+        row.browser(&own, &other).await;
         row.tenant(*tenant, &things).await;
         row.roles(*needed).await;
     }

@@ -3,11 +3,11 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use reqwest::{Method, header};
+use reqwest::Method;
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::matrix::cookie;
+use crate::matrix::browser;
 use crate::support::{SAYS_DONE, World, answer};
 
 #[derive(Clone, Default)]
@@ -43,11 +43,8 @@ async fn no_secret_is_in_any_log() {
         .finish();
     let guard = tracing::subscriber::set_default(subscriber);
     let mut world = World::begin(SAYS_DONE).await;
-    let cookie = cookie(&world, &world.tokens.operator).await;
-    let me = world
-        .http
-        .get(world.url("/api/me"))
-        .header(header::COOKIE, &cookie);
+    let browser = browser(&world, &world.tokens.operator).await;
+    let me = browser.on(world.http.get(world.url("/api/me")));
     assert_eq!(answer(me).await.0, 200);
     let made = world
         .json(world.post("/api/keys", &json!({"name": "bot", "role": "viewer"})))
@@ -84,14 +81,8 @@ async fn no_secret_is_in_any_log() {
         secret(&world.tokens.operator),
         secret(&token),
         secret(rotated["token"].as_str().unwrap()),
-        cookie
-            .split_once('=')
-            .unwrap()
-            .1
-            .split_once('_')
-            .unwrap()
-            .1
-            .to_owned(),
+        browser.cookie_secret().to_owned(),
+        browser.page_key.clone(),
         code,
     ];
     for secret in secrets {
