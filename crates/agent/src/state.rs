@@ -3,6 +3,8 @@
 mod inbox;
 mod view;
 
+pub use view::summary_of;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

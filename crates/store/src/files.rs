@@ -2,19 +2,82 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Makes a directory that only its owner can enter. One that exists is left as it is: it may hold
-/// other things, and the store's files are private by themselves.
-pub(crate) fn make_private_directory(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
+use crate::fault::{Done, Fault};
+use crate::schema;
+
+/// Why the file of a store cannot be used. A new database gets its name when it is complete, so neither
+/// happens by itself.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DamagedFile {
+    /// It was truncated.
+    #[error(
+        "{0} is empty: it was truncated. Restore it from a backup, or move it away to begin with an \
+         empty store"
+    )]
+    Empty(PathBuf),
+    /// It was removed; a new database would be filled from the log of the old one.
+    #[error(
+        "{0} is missing, but its write-ahead log is there. Restore it from a backup, or move the log \
+         away to begin with an empty store"
+    )]
+    Missing(PathBuf),
+}
+
+/// Refuses a database that was truncated or removed. `lock` exists once a process has opened the store:
+/// an empty file in a folder without it is a new store.
+pub(crate) fn refuse_damaged(database: &Path, lock: &Path) -> Done<()> {
+    let log = with_suffix(database, "-wal");
+    let was_used = length(lock)?.is_some();
+    let damaged = match (length(database)?, length(&log)?) {
+        (Some(0), _) if was_used => DamagedFile::Empty(database.to_owned()),
+        (None, Some(1..)) => DamagedFile::Missing(database.to_owned()),
+        (Some(_), _) | (None, None | Some(0)) => return Ok(()),
+    };
+    Err(Fault::Broken(damaged.into()))
+}
+
+/// Makes the database of a new store under another name and gives it its own when it is complete. One
+/// that exists stays as it is, but for its mode.
+pub(crate) fn make_database(database: &Path) -> Done<()> {
+    let broken = |error: io::Error| Fault::Broken(error.into());
+    if length(database)?.unwrap_or(0) == 0 {
+        let draft = with_suffix(database, ".new");
+        for suffix in ["", "-wal", "-shm", "-journal"] {
+            remove(&with_suffix(&draft, suffix)).map_err(broken)?;
+        }
+        drop(open_private_file(&draft).map_err(broken)?);
+        // Closing the only connection moves everything out of the log.
+        drop(schema::open_for_writing(&draft)?);
+        let complete = File::open(&draft).and_then(|file| file.sync_all());
+        complete.map_err(broken)?;
+        fs::rename(&draft, database).map_err(broken)?;
+        platform::keep_entry(database).map_err(broken)?;
     }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    platform::owner_only_directory(&mut builder);
-    builder.create(path)?;
-    platform::keep_entry(path)
+    // SQLite gives its other files the rights of this one.
+    open_private_file(database).map(drop).map_err(broken)
+}
+
+fn length(path: &Path) -> Done<Option<u64>> {
+    match fs::symlink_metadata(path) {
+        Ok(about) => Ok(Some(about.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Fault::Broken(error.into())),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
 }
 
 /// Opens a file that only its owner can read, and makes it if it does not exist.
@@ -27,57 +90,24 @@ pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Whether a process runs. One that has ended and only waits to be noticed does not.
-pub(crate) fn is_alive(pid: u32) -> bool {
-    platform::is_alive(pid)
-}
-
 #[cfg(unix)]
 mod platform {
-    use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+    use std::fs::{File, OpenOptions, Permissions};
     use std::io;
-    use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
     use std::path::Path;
 
-    use rustix::io::Errno;
-    use rustix::process::{Pid, test_kill_process};
-
     const FILE_MODE: u32 = 0o600;
-    const DIRECTORY_MODE: u32 = 0o700;
-
-    pub(super) fn owner_only_directory(builder: &mut DirBuilder) {
-        builder.mode(DIRECTORY_MODE);
-    }
 
     pub(super) fn owner_only_file(options: &mut OpenOptions) {
         options.mode(FILE_MODE);
-    }
-
-    pub(super) fn is_alive(pid: u32) -> bool {
-        let Some(known) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
-            return false;
-        };
-        match test_kill_process(known) {
-            Ok(()) => !is_zombie(pid),
-            // It is somebody else's, but it is there.
-            Err(error) => error == Errno::PERM,
-        }
-    }
-
-    /// Where there is no such file, a process that has ended counts as running for a moment more.
-    fn is_zombie(pid: u32) -> bool {
-        std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
-            stat.rsplit(')')
-                .next()
-                .is_some_and(|rest| rest.starts_with(" Z"))
-        })
     }
 
     pub(super) fn tighten(file: &File) -> io::Result<()> {
         file.set_permissions(Permissions::from_mode(FILE_MODE))
     }
 
-    /// A new directory survives a power loss only once its parent is on disk.
+    /// A new name survives a power loss only once its folder is on disk.
     pub(super) fn keep_entry(path: &Path) -> io::Result<()> {
         match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
@@ -90,15 +120,9 @@ mod platform {
 mod platform {
     //! Other systems protect a person's own folders by themselves.
 
-    use std::fs::{DirBuilder, File, OpenOptions};
+    use std::fs::{File, OpenOptions};
     use std::io;
     use std::path::Path;
-
-    pub(super) const fn is_alive(_pid: u32) -> bool {
-        true
-    }
-
-    pub(super) fn owner_only_directory(_builder: &mut DirBuilder) {}
 
     pub(super) fn owner_only_file(_options: &mut OpenOptions) {}
 

@@ -27,6 +27,7 @@ mod writer;
 
 use std::path::Path;
 
+use sortie_base::private_files;
 use sortie_core::{
     AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
     Replied, Reply, ReplyTo, RequestFilter, RequestId, RunId, RunRecord, Seq, SessionGrant,
@@ -41,6 +42,7 @@ use crate::transitions::{mailbox, requests};
 use crate::writer::Threaded;
 
 pub use crate::lock::Owner;
+pub use crate::transitions::rebuild::Fold;
 
 /// The database's name in its directory.
 const DATABASE: &str = "sortie.db";
@@ -68,11 +70,11 @@ impl SqliteStore {
             doing: OPENING,
             source: Box::new(error),
         };
-        files::make_private_directory(home).map_err(failed)?;
-        let lock = Lock::take(&home.join(LOCK), owner)?;
-        let database = home.join(DATABASE);
-        // SQLite gives its other files the rights of this one.
-        drop(files::open_private_file(&database).map_err(failed)?);
+        private_files::make_folder(home).map_err(failed)?;
+        let (lock, database) = (home.join(LOCK), home.join(DATABASE));
+        files::refuse_damaged(&database, &lock).map_err(opening)?;
+        let lock = Lock::take(&lock, owner)?;
+        files::make_database(&database).map_err(opening)?;
         let execute = Threaded::start(&database, lock).map_err(opening)?;
         Ok(Self { execute })
     }
@@ -80,7 +82,9 @@ impl SqliteStore {
     /// Opens the store in a directory for reading, without the lock. One that does not exist reads
     /// as empty.
     pub fn open_read_only(home: &Path) -> StoreResult<ReadStore> {
-        let readers = Readers::open(home.join(DATABASE)).map_err(opening)?;
+        let database = home.join(DATABASE);
+        files::refuse_damaged(&database, &home.join(LOCK)).map_err(opening)?;
+        let readers = Readers::open(database).map_err(opening)?;
         Ok(ReadStore { readers })
     }
 
@@ -205,9 +209,10 @@ impl ReadStore {
         queries::verify_audit(&self.readers).await
     }
 
-    /// Checks every journal against its hash chain and the record against the journal.
-    pub async fn verify(&self) -> StoreResult<VerifyReport> {
-        queries::verify(&self.readers).await
+    /// Checks the schema, every journal against its hash chain and every record against its journal.
+    /// `fold` computes what a journal adds up to.
+    pub async fn verify(&self, fold: Fold) -> StoreResult<VerifyReport> {
+        queries::verify(&self.readers, Some(fold)).await
     }
 }
 

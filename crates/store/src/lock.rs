@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::process;
 use sortie_core::{StoreError, StoreResult, Timestamp};
 
 use crate::files;
@@ -105,11 +106,11 @@ enum Holder {
 }
 
 impl Holder {
-    /// A process that was killed while it started another can leave its lock for a moment with the
-    /// unborn one, until that closes what it inherited.
+    /// A process that was killed keeps its lock until the kernel has closed its files. If it was starting
+    /// another, the unborn one keeps the lock for a moment too, until it closes what it inherited.
     fn is_dead(&self) -> bool {
         match self {
-            Self::Named(owner) => !files::is_alive(owner.pid),
+            Self::Named(owner) => process::is_over(owner.pid),
             Self::Unnamed => false,
         }
     }

@@ -499,7 +499,7 @@ impl<E: Execute> Archive for SqlStore<E> {
     }
 
     async fn verify(&self) -> StoreResult<VerifyReport> {
-        queries::verify(&self.execute).await
+        queries::verify(&self.execute, None).await
     }
 }
 

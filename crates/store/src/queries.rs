@@ -8,6 +8,7 @@ use sortie_core::{
 
 use crate::chain;
 use crate::execute::Query;
+use crate::transitions::rebuild::Fold;
 use crate::transitions::{
     accounts, audit as trail, read, request_views, requests as asked, sessions as talks,
     verify as check,
@@ -147,8 +148,12 @@ pub(crate) async fn blob(
         .await
 }
 
-pub(crate) async fn verify(source: &impl Query) -> StoreResult<VerifyReport> {
-    source.read("check itself", check::verify).await
+pub(crate) async fn verify(source: &impl Query, fold: Option<Fold>) -> StoreResult<VerifyReport> {
+    source
+        .read("check itself", move |connection| {
+            check::verify(connection, fold)
+        })
+        .await
 }
 
 pub(crate) async fn requests(

@@ -1,11 +1,13 @@
 //! The schema and its versions. `PRAGMA user_version` counts the migrations a database has had.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::fault::{Done, Fault};
+use crate::sql;
 
 /// Earlier libraries can damage a database in WAL mode when a checkpoint meets a restart.
 const OLDEST_SQLITE: i32 = 3_051_003;
@@ -27,6 +29,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_server.sql"),
 ];
 
+/// `PRAGMA application_id` of our databases: "Sort" in ASCII. Other applications have others, or none.
+const APPLICATION_ID: i64 = 0x536f_7274;
+/// Differences of the schema that are named.
+const SHOWN_DIFFERENCES: usize = 20;
+
 /// Why a database cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaError {
@@ -42,6 +49,20 @@ pub(crate) enum SchemaError {
          start a task once to bring it up to date"
     )]
     TooOld { found: i64, known: i64 },
+    /// Another application made it.
+    #[error(
+        "the database belongs to another application (application id {application}, {tables} tables \
+         and indexes); choose another folder with --home, or move it away"
+    )]
+    Foreign {
+        /// Its `application_id`.
+        application: i64,
+        /// How many tables, indexes, views and triggers it has.
+        tables: i64,
+    },
+    /// Somebody changed tables, indexes or triggers.
+    #[error("the tables of the store were changed: {0}; restore it from a backup")]
+    Changed(String),
     /// The library has a known fault.
     #[error("the SQLite library is version {0}, which can damage a store; 3.51.3 is needed")]
     UnsafeLibrary(&'static str),
@@ -59,12 +80,18 @@ impl From<SchemaError> for Fault {
 /// Opens the database for its one writer and brings it up to date.
 pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
     let connection = Connection::open(path)?;
+    // Before anything is written.
+    refuse_foreign(&connection)?;
     let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(SchemaError::NoLog(mode).into());
     }
     prepare(&connection)?;
     migrate(&connection)?;
+    let changed = differences(&connection)?;
+    if !changed.is_empty() {
+        return Err(SchemaError::Changed(changed.join("; ")).into());
+    }
     Ok(connection)
 }
 
@@ -83,6 +110,7 @@ pub(crate) fn open_existing(path: &Path) -> Done<Option<Connection>> {
     // Not SQLITE_OPEN_READ_ONLY: after a crash the first reader has to rebuild the log's index.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
+    refuse_foreign(&connection)?;
     prepare(&connection)?;
     match version(&connection)? {
         0 => Ok(None),
@@ -130,10 +158,69 @@ fn migrate(connection: &Connection) -> Done<()> {
     }
     // One transaction: nobody ever sees a store between two versions, alive or dead.
     connection.execute_batch(&format!(
-        "BEGIN IMMEDIATE;\n{missing}\nPRAGMA user_version = {};\nCOMMIT;",
+        "BEGIN IMMEDIATE;\n{missing}\nPRAGMA user_version = {};\n\
+         PRAGMA application_id = {APPLICATION_ID};\nCOMMIT;",
         newest()
     ))?;
     Ok(())
+}
+
+/// Refuses a database that another application made. One that is empty may become ours, and a store
+/// from before the application id has our version and our first table.
+fn refuse_foreign(connection: &Connection) -> Done<()> {
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    if application == APPLICATION_ID {
+        return Ok(());
+    }
+    let (tables, ours): (i64, bool) = connection.query_row(
+        "SELECT COUNT(*), COUNT(*) FILTER (WHERE type = 'table' AND name IN ('runs', 'journal')) = 2
+         FROM sqlite_schema",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let version = version(connection)?;
+    let is_new = tables == 0 && version == 0;
+    if application == 0 && (is_new || (ours && version > 0)) {
+        return Ok(());
+    }
+    Err(SchemaError::Foreign {
+        application,
+        tables,
+    }
+    .into())
+}
+
+/// The tables, indexes, views and triggers that are not what the migrations make.
+pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
+    let memory = Connection::open_in_memory()?;
+    migrate(&memory)?;
+    let (expected, found) = (objects(&memory)?, objects(connection)?);
+    let missing_or_changed = expected
+        .iter()
+        .filter_map(|(name, sql)| match found.get(name) {
+            None => Some(format!("{name} is missing")),
+            Some(there) if there != sql => Some(format!("{name} was changed")),
+            Some(_) => None,
+        });
+    let foreign = found
+        .keys()
+        .filter(|name| !expected.contains_key(*name))
+        .map(|name| format!("{name} is not ours"));
+    Ok(missing_or_changed
+        .chain(foreign)
+        .take(SHOWN_DIFFERENCES)
+        .collect())
+}
+
+/// Every object of a schema with the statement that made it. SQLite's own are left out.
+fn objects(connection: &Connection) -> Done<BTreeMap<String, Option<String>>> {
+    sql::all(
+        connection,
+        "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",
+        [],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+    .map(|rows| rows.into_iter().collect())
 }
 
 fn version(connection: &Connection) -> Done<i64> {

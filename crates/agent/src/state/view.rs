@@ -3,14 +3,34 @@
 use std::sync::Arc;
 
 use sortie_core::{
-    BudgetKind, CallId, Changes, ChildRef, Epoch, Message, Outcome, RunId, RunSpec, Seq,
-    SharedMessage, Summary, Timestamp, Todo, ToolCall, Usage, Worktree,
+    BudgetKind, CallId, Changes, ChildRef, Epoch, Event, JournalEntry, Message, Outcome, RunId,
+    RunSpec, Seq, SharedMessage, Summary, Timestamp, Todo, ToolCall, Usage, Worktree,
 };
 use sortie_text::text;
 
-use super::{Counted, Past, Phase, RunState};
+use super::{Counted, IllegalEvent, Past, Phase, RunState};
 use crate::asking::Asking;
 use crate::compact::{self, Compaction};
+
+/// Computes the summary that a record has after the last entry before its end, from the journal alone.
+/// `None` if the run goes on from another whose journal is needed to understand it.
+pub fn summary_of(entries: &[JournalEntry]) -> Result<Option<Summary>, IllegalEvent> {
+    let last = entries.last().map(|entry| &entry.event);
+    let before_end = match last {
+        // The end itself is written by the store, which leaves the summary as it was.
+        Some(Event::Finished { .. }) => entries.get(..entries.len() - 1).unwrap_or_default(),
+        Some(_) | None => entries,
+    };
+    let goes_on = matches!(
+        entries.first().map(|entry| &entry.event),
+        Some(Event::Admitted { spec }) if spec.fork.is_some() || spec.continues.is_some()
+    );
+    match RunState::fold(&Past::default(), before_end) {
+        Ok(state) => Ok(Some(state.summary())),
+        Err(_) if goes_on => Ok(None),
+        Err(illegal) => Err(illegal),
+    }
+}
 
 impl RunState {
     pub(crate) const fn phase(&self) -> &Phase {

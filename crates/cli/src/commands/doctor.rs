@@ -11,7 +11,7 @@ use clap::Args;
 use console::Style;
 use serde::Serialize;
 use serde_json::json;
-use sortie_core::{Delivery, ListFilter, ModelDirectory};
+use sortie_core::{Delivery, JournalEntry, ListFilter, ModelDirectory, Summary};
 use sortie_protocol::DoctorLine;
 use sortie_store::ReadStore;
 use sortie_text::{one_line, t};
@@ -275,9 +275,13 @@ async fn store(settings: &Settings) -> Vec<Check> {
     ]
 }
 
+fn folded(entries: &[JournalEntry]) -> Result<Option<Summary>, String> {
+    sortie_runtime::summary_of(entries).map_err(|illegal| illegal.to_string())
+}
+
 async fn journal(settings: &Settings, store: &ReadStore) -> Check {
     let lang = settings.lang;
-    match store.verify().await {
+    match store.verify(folded).await {
         Ok(report) if report.problems.is_empty() => Check::ok(
             "journal",
             t!(

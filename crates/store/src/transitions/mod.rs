@@ -14,6 +14,7 @@ pub(crate) mod mailbox;
 pub(crate) mod once;
 pub(crate) mod pause;
 pub(crate) mod read;
+pub(crate) mod rebuild;
 pub(crate) mod recover;
 pub(crate) mod request_views;
 pub(crate) mod requests;

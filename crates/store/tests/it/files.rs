@@ -308,7 +308,10 @@ async fn reading_works_beside_a_writer_and_without_a_store() {
         reader.stats(ListFilter::default()).await.unwrap().running,
         3
     );
-    assert_eq!(reader.verify().await.unwrap().problems, [] as [String; 0]);
+    assert_eq!(
+        reader.verify(|_| Ok(None)).await.unwrap().problems,
+        [] as [String; 0]
+    );
     let full = run(2).to_string();
     assert_eq!(reader.resolve(&full).await.unwrap(), run(2));
     assert_eq!(reader.blob(run(1), &BlobId::of(b"")).await.unwrap(), None);

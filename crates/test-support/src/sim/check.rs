@@ -150,6 +150,20 @@ impl Story {
             hold(life.record.head == life.state.head(), || {
                 format!("run {run}: heads differ")
             })?;
+            // What `sortie doctor` computes from the journal, and names where the record has something else.
+            let folded =
+                sortie_agent::summary_of(&life.entries).map_err(|error| error.to_string())?;
+            let Some(folded) = folded else { continue };
+            let found = &life.record.summary;
+            let same = found.model == folded.model
+                && found.last_text == folded.last_text
+                && found.tool_calls == folded.tool_calls
+                && found.unpriced == folded.unpriced
+                && found.usage.input_tokens == folded.usage.input_tokens
+                && found.usage.output_tokens == folded.usage.output_tokens;
+            hold(same, || {
+                format!("run {run}: record says {found:?}, journal {folded:?}")
+            })?;
         }
         Ok(())
     }

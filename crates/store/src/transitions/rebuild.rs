@@ -1,0 +1,261 @@
+//! Rebuilds the row of a run from its journal and names every column that differs.
+//!
+//! The row is inserted again from the journaled spec, into an empty database with the same schema, and
+//! compared column by column. A column that is added later is compared too, unless it is listed in
+//! [`LATER`] as one that changes after admission.
+
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+use rusqlite::types::Value;
+use sortie_core::{Admit, Event, JournalEntry, RunId, RunRecord, Summary};
+
+use crate::fault::{Done, Fault};
+use crate::row::{self, Place};
+use crate::schema;
+use crate::sql;
+
+/// Computes what a journal adds up to; the machine that folds journals is not part of the store.
+/// `None` if it takes more than this journal, an error if no machine can go on from it.
+pub type Fold = fn(&[JournalEntry]) -> Result<Option<Summary>, String>;
+
+/// Columns that change after admission. Those that the journal determines are checked by
+/// [`after_admission`], by the fold, or by the checks of outcome, pause and chain; the others are about
+/// delivery, leases, accounts and retention.
+const LATER: [&str; 42] = [
+    "status",
+    "phase",
+    "cancel",
+    "inbox_count",
+    "outcome",
+    "delivery",
+    "delivery_error",
+    "started_at",
+    "deadline_at",
+    "ended_at",
+    "cleaned_at",
+    "archived_at",
+    "lease_owner",
+    "lease_until",
+    "epoch",
+    "recovered",
+    "deaths",
+    "deaths_since_progress",
+    "head_at_claim",
+    "head_seq",
+    "head_hash",
+    "model",
+    "waiting_on",
+    "progress",
+    "tool_calls",
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "cost_usd",
+    "last_text",
+    "wait_position",
+    "unpriced",
+    "children_unpriced",
+    "children_input_tokens",
+    "children_output_tokens",
+    "children_cache_read_tokens",
+    "children_cache_write_tokens",
+    "children_cost_usd",
+    "account_id",
+    "audited",
+    "paused",
+];
+/// Columns that are set once the work is done, and checked by [`after_admission`] where the journal
+/// determines them.
+const AT_THE_END: [&str; 2] = ["changes", "changes_fate"];
+/// Costs are sums of fractions; the order of summands may differ.
+const COST_TOLERANCE: f64 = 1e-9;
+
+/// An empty store in memory, in which rows are made again.
+#[derive(Debug)]
+pub(crate) struct Rebuilder {
+    memory: Connection,
+}
+
+impl Rebuilder {
+    pub(crate) fn new() -> Done<Self> {
+        Ok(Self {
+            memory: schema::open_in_memory()?,
+        })
+    }
+
+    /// The names of the columns that are not what the journal says.
+    pub(crate) fn differences(
+        &self,
+        store: &Connection,
+        run: RunId,
+        entries: &[JournalEntry],
+    ) -> Done<Vec<String>> {
+        let Some(admit) = admission(run, entries) else {
+            // A journal without a beginning is reported by itself.
+            return Ok(Vec::new());
+        };
+        let found = columns(store, run)?;
+        row::insert(
+            &self.memory,
+            &admit,
+            Place {
+                account: None,
+                paused: false,
+            },
+        )?;
+        let mut expected = columns(&self.memory, run)?;
+        sql::run(
+            &self.memory,
+            "DELETE FROM runs WHERE run_id = ?1",
+            [run.to_string()],
+        )?;
+        expected.retain(|name, _| {
+            !LATER.contains(&name.as_str()) && !AT_THE_END.contains(&name.as_str())
+        });
+        expected.extend(after_admission(&admit, entries)?);
+        let differs = |(name, value): (&String, &Value)| {
+            (found.get(name) != Some(value)).then(|| name.clone())
+        };
+        Ok(expected.iter().filter_map(differs).collect())
+    }
+}
+
+/// The admission as the journal has it: the first entry, with what was changed while it waited.
+fn admission(run: RunId, entries: &[JournalEntry]) -> Option<Admit> {
+    let first = entries.first()?;
+    let Event::Admitted { spec } = &first.event else {
+        return None;
+    };
+    let mut spec = (**spec).clone();
+    for entry in entries {
+        if let Event::Updated { label, priority } = &entry.event {
+            if let Some(label) = label {
+                spec.label.clone_from(label);
+            }
+            spec.priority = priority.unwrap_or(spec.priority);
+        }
+    }
+    Some(Admit {
+        run,
+        spec,
+        at: first.at,
+        parent_fence: None,
+    })
+}
+
+/// What later entries determine.
+fn after_admission(admit: &Admit, entries: &[JournalEntry]) -> Done<BTreeMap<String, Value>> {
+    let moment_of = |is_it: fn(&Event) -> bool| {
+        let found = entries.iter().find(|entry| is_it(&entry.event));
+        found.map(|entry| entry.at)
+    };
+    let started = moment_of(|event| matches!(event, Event::Claimed { .. }));
+    let ended = moment_of(|event| matches!(event, Event::Finished { .. }));
+    let limits = &admit.spec.limits;
+    let after = |limit: Option<u64>| {
+        let limit = limit.and_then(|ms| i64::try_from(ms).ok());
+        limit.and_then(|ms| started.map(|at| at.0.saturating_add(ms)))
+    };
+    let deadline = started.and_then(|_| {
+        let own = [after(limits.timeout_ms), after(limits.budget.wall_ms)];
+        let tree = admit.spec.not_after.map(|moment| moment.0);
+        own.into_iter().flatten().chain(tree).min()
+    });
+    let mut changes = None;
+    for entry in entries {
+        if let Event::Collected { changes: collected } = &entry.event {
+            changes = collected.as_ref().map(serde_json::to_string).transpose()?;
+        }
+    }
+    let number = |value: Option<i64>| value.map_or(Value::Null, Value::Integer);
+    Ok(BTreeMap::from([
+        ("started_at".to_owned(), number(started.map(|at| at.0))),
+        ("ended_at".to_owned(), number(ended.map(|at| at.0))),
+        ("deadline_at".to_owned(), number(deadline)),
+        (
+            "changes".to_owned(),
+            changes.map_or(Value::Null, Value::Text),
+        ),
+    ]))
+}
+
+/// The names of the fields that a record has otherwise than the fold of its journal.
+pub(crate) fn summary_differences(record: &RunRecord, folded: &Summary) -> Vec<&'static str> {
+    let Summary {
+        // What it waits for and how far it is change without an entry.
+        waiting_on: _,
+        progress,
+        tool_calls,
+        usage,
+        unpriced,
+        model,
+        last_text,
+    } = folded;
+    let found = &record.summary;
+    let same_cost = match (found.usage.cost_usd, usage.cost_usd) {
+        (Some(found), Some(folded)) => (found - folded).abs() <= COST_TOLERANCE,
+        (found, folded) => found.is_none() && folded.is_none(),
+    };
+    let differs = [
+        ("progress", found.progress < *progress),
+        ("tool_calls", found.tool_calls != *tool_calls),
+        (
+            "input_tokens",
+            found.usage.input_tokens != usage.input_tokens,
+        ),
+        (
+            "output_tokens",
+            found.usage.output_tokens != usage.output_tokens,
+        ),
+        (
+            "cache_read_tokens",
+            found.usage.cache_read_tokens != usage.cache_read_tokens,
+        ),
+        (
+            "cache_write_tokens",
+            found.usage.cache_write_tokens != usage.cache_write_tokens,
+        ),
+        ("cost_usd", !same_cost),
+        ("unpriced", found.unpriced != *unpriced),
+        ("model", found.model != *model),
+        ("last_text", found.last_text != *last_text),
+    ];
+    differs
+        .into_iter()
+        .filter_map(|(name, differs)| differs.then_some(name))
+        .collect()
+}
+
+fn columns(connection: &Connection, run: RunId) -> Done<BTreeMap<String, Value>> {
+    let mut statement = connection.prepare_cached("SELECT * FROM runs WHERE run_id = ?1")?;
+    let names: Vec<String> = statement
+        .column_names()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    let mut rows = statement.query([run.to_string()])?;
+    let row = rows.next()?.ok_or_else(|| Fault::not_found(run))?;
+    names
+        .into_iter()
+        .enumerate()
+        .map(|(position, name)| Ok((name, row.get(position)?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A column that a migration adds is compared unless somebody decided otherwise here.
+    #[test]
+    fn every_listed_column_exists() {
+        let store = schema::open_in_memory().unwrap();
+        let statement = store.prepare("SELECT * FROM runs").unwrap();
+        let names: Vec<&str> = statement.column_names().collect();
+        for listed in LATER.iter().chain(&AT_THE_END) {
+            assert!(names.contains(listed), "{listed}");
+        }
+    }
+}
