@@ -1,6 +1,9 @@
 //! Asking the server, one method for each thing that can be asked.
 
+use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{
@@ -44,6 +47,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(150);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest pause that a server may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a server that was found before may be away: it is started again by a person or a service
+/// manager, and recovers its store first.
+const RESTART_LIMIT: Duration = Duration::from_secs(20);
+/// Between two attempts at a server that is away.
+const RESTART_PAUSE: Duration = Duration::from_millis(50);
 /// Names one wish, so that repeating it is not wishing it twice.
 const WISH: &str = "idempotency-key";
 /// Where a stream is to go on.
@@ -62,6 +70,17 @@ pub struct Client {
     address: SocketAddr,
     base: Url,
     proof: Proof,
+    finder: Option<Finder>,
+}
+
+/// Finds the server where it is now: its address and its secret change when it is started again.
+#[derive(Clone)]
+struct Finder(Arc<dyn Fn() -> Option<(SocketAddr, Proof)> + Send + Sync>);
+
+impl fmt::Debug for Finder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Finder")
+    }
 }
 
 impl Client {
@@ -87,7 +106,19 @@ impl Client {
             address,
             base,
             proof,
+            finder: None,
         })
+    }
+
+    /// The same client, which looks for the server again when it does not answer: requests that may be
+    /// repeated then outlive a restart of the server.
+    #[must_use]
+    pub fn with_finder(
+        mut self,
+        find: impl Fn() -> Option<(SocketAddr, Proof)> + Send + Sync + 'static,
+    ) -> Self {
+        self.finder = Some(Finder(Arc::new(find)));
+        self
     }
 
     /// Where the server is.
@@ -95,12 +126,15 @@ impl Client {
         self.address
     }
 
-    /// The same client of a server that was started again, maybe elsewhere.
-    pub fn moved_to(&self, address: SocketAddr, proof: Proof) -> Result<Self, ClientError> {
-        let base = base(address)?;
+    /// The client of the server where it is now, if it can be found.
+    fn present(&self) -> Result<Self, ClientError> {
+        let found = self.finder.as_ref().and_then(|finder| (finder.0)());
+        let Some((address, proof)) = found else {
+            return Ok(self.clone());
+        };
         Ok(Self {
             address,
-            base,
+            base: base(address)?,
             proof,
             ..self.clone()
         })
@@ -124,27 +158,42 @@ impl Client {
             reason: Some(reason.to_owned()),
         };
         // Stopping what has stopped changes nothing: it may be asked again.
-        let path = task(run, "cancel");
-        self.again(|| self.post(&path, &body)).await
+        self.post(&task(run, "cancel"), &body).await
     }
 
-    /// Removes a task and everything below it.
+    /// Removes a task and everything below it. If the answer to an attempt was lost and the task is not
+    /// there at the next one, that attempt removed it: at least one task.
     pub async fn delete(&self, run: RunId) -> Result<Deleted, ClientError> {
-        let run = run.to_string();
-        let asked = self.request(Method::DELETE, &["api", "tasks", &run]);
-        self.answer(asked, ANSWER_LIMIT).await
+        let name = &run.to_string();
+        let attempts = &AtomicU32::new(0);
+        let deleted = self
+            .again(|client: Self| async move {
+                attempts.fetch_add(1, Ordering::Relaxed);
+                let asked = client.request(Method::DELETE, &["api", "tasks", name]);
+                client.answer(asked, ANSWER_LIMIT).await
+            })
+            .await;
+        match deleted {
+            Err(error)
+                if error.slug() == Some("not-found") && attempts.load(Ordering::Relaxed) > 1 =>
+            {
+                Ok(Deleted {
+                    task_id: run,
+                    deleted: 1,
+                })
+            }
+            deleted => deleted,
+        }
     }
 
     /// Lets a task and everything below it rest.
     pub async fn pause(&self, run: RunId) -> Result<Task, ClientError> {
-        let path = task(run, "pause");
-        self.again(|| self.post(&path, &Nothing {})).await
+        self.post(&task(run, "pause"), &Nothing {}).await
     }
 
     /// Lets them go on.
     pub async fn unpause(&self, run: RunId) -> Result<Task, ClientError> {
-        let path = task(run, "resume");
-        self.again(|| self.post(&path, &Nothing {})).await
+        self.post(&task(run, "resume"), &Nothing {}).await
     }
 
     /// Makes a task like one that has ended.
@@ -168,21 +217,26 @@ impl Client {
 
     /// What a task changed in its worktree.
     pub async fn diff(&self, run: RunId) -> Result<Diff, ClientError> {
-        let asked = self.request(Method::GET, &as_parts(&task(run, "diff")));
-        self.answer(asked, ANSWER_LIMIT).await
+        self.again(|client: Self| async move {
+            let asked = client.request(Method::GET, &as_parts(&task(run, "diff")));
+            client.answer(asked, ANSWER_LIMIT).await
+        })
+        .await
     }
 
     /// Brings it into the checkout.
-    pub async fn apply(&self, run: RunId) -> Result<Applied, ClientError> {
-        self.post(&task(run, "apply"), &Nothing {}).await
+    pub async fn apply(&self, run: RunId, wish: &str) -> Result<Applied, ClientError> {
+        self.once(&as_parts(&task(run, "apply")), &Nothing {}, wish)
+            .await
     }
 
     /// Throws it away.
-    pub async fn discard(&self, run: RunId) -> Result<TaskRef, ClientError> {
-        self.post(&task(run, "discard"), &Nothing {}).await
+    pub async fn discard(&self, run: RunId, wish: &str) -> Result<TaskRef, ClientError> {
+        self.once(&as_parts(&task(run, "discard")), &Nothing {}, wish)
+            .await
     }
 
-    /// Decides about a call.
+    /// Decides about a call. A second attempt is refused as a conflict if the first one was noted.
     pub async fn decide(
         &self,
         request: &RequestId,
@@ -211,14 +265,17 @@ impl Client {
         folder: &str,
         rule: Option<&str>,
     ) -> Result<Revoked, ClientError> {
-        let path = ["api", "sessions", session.as_str(), "grants"];
-        let mut url = self.url(&path);
-        url.query_pairs_mut().append_pair("workspace", folder);
-        if let Some(rule) = rule {
-            url.query_pairs_mut().append_pair("rule", rule);
-        }
-        let asked = self.with_token(Method::DELETE, url);
-        self.answer(asked, ANSWER_LIMIT).await
+        let path = &["api", "sessions", session.as_str(), "grants"];
+        self.again(|client: Self| async move {
+            let mut url = client.url(path);
+            url.query_pairs_mut().append_pair("workspace", folder);
+            if let Some(rule) = rule {
+                url.query_pairs_mut().append_pair("rule", rule);
+            }
+            let asked = client.with_token(Method::DELETE, url);
+            client.answer(asked, ANSWER_LIMIT).await
+        })
+        .await
     }
 
     /// A link that lets a browser in, once.
@@ -229,6 +286,11 @@ impl Client {
 
     /// Listens to what happens; after `last_id`, if the server still knows.
     pub async fn events(&self, last_id: Option<&str>) -> Result<EventStream, ClientError> {
+        self.again(|client: Self| async move { client.listen(last_id).await })
+            .await
+    }
+
+    async fn listen(&self, last_id: Option<&str>) -> Result<EventStream, ClientError> {
         let mut asked = self
             .request(Method::GET, &["api", "events"])
             .header(ACCEPT, "text/event-stream");
@@ -244,14 +306,19 @@ impl Client {
         Ok(EventStream::new(self.clone(), response, last_id))
     }
 
+    /// Asks for something that can happen twice without harm.
     async fn post<T: DeserializeOwned>(
         &self,
         path: &[String],
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
-        let asked = self.request(Method::POST, &as_parts(path));
-        self.answer(self.with_body(asked, body)?, ANSWER_LIMIT)
-            .await
+        self.again(|client: Self| async move {
+            let asked = client.request(Method::POST, &as_parts(path));
+            client
+                .answer(client.with_body(asked, body)?, ANSWER_LIMIT)
+                .await
+        })
+        .await
     }
 
     /// Asks for something that must happen once, again and again while the connection breaks or the
@@ -262,42 +329,41 @@ impl Client {
         body: &impl Serialize,
         wish: &str,
     ) -> Result<T, ClientError> {
-        self.again(|| async {
-            let asked = self.request(Method::POST, path).header(WISH, wish);
-            self.answer(self.with_body(asked, body)?, ANSWER_LIMIT)
+        self.again(|client: Self| async move {
+            let asked = client.request(Method::POST, path).header(WISH, wish);
+            client
+                .answer(client.with_body(asked, body)?, ANSWER_LIMIT)
                 .await
         })
         .await
     }
 
-    /// A connection that breaks is made again a few times; a server that says when to come back is
-    /// there, and is given time.
+    /// Asks until the outcome is known. A server that says when to come back is there, and is given time.
+    /// One that does not answer is looked for again if it can be, and a few times at its old address
+    /// otherwise.
     async fn again<T, F, Fut>(&self, ask: F) -> Result<T, ClientError>
     where
-        F: Fn() -> Fut,
+        F: Fn(Self) -> Fut,
         Fut: Future<Output = Result<T, ClientError>>,
     {
-        let deadline = Instant::now() + PATIENCE;
-        let mut next_pause = FIRST_PAUSE;
-        let mut attempts = 0;
+        let mut patience = Patience::new(self.finder.is_some());
         loop {
-            let error = match ask().await {
-                Err(error) if error.may_pass() => error,
+            let error = match ask(self.present()?).await {
+                Err(error) if self.may_pass(&error) => error,
                 ended => return ended,
             };
-            let pause = if let Some(wished) = error.retry_after() {
-                wished.min(LONGEST_PAUSE)
-            } else {
-                attempts += 1;
-                let pause = next_pause;
-                next_pause *= 2;
-                pause
-            };
-            if attempts >= ATTEMPTS || Instant::now() + pause >= deadline {
+            let Some(pause) = patience.next(&error) else {
                 return Err(error);
-            }
+            };
             tokio::time::sleep(pause).await;
         }
+    }
+
+    /// Whether asking again may help. Another program at the old address, or an old secret, is what a
+    /// restart looks like to a client that can look for the server again.
+    fn may_pass(&self, error: &ClientError) -> bool {
+        let restarted = matches!(error, ClientError::Stranger { .. }) && self.finder.is_some();
+        restarted || error.may_pass()
     }
 
     fn url(&self, path: &[&str]) -> Url {
@@ -429,6 +495,47 @@ impl Client {
             address: self.address,
             what: what.to_owned(),
         }
+    }
+}
+
+/// How long a request is repeated.
+#[derive(Debug)]
+struct Patience {
+    /// Whether the server is looked for again.
+    finds: bool,
+    /// When even a server that is there has had enough time.
+    deadline: Instant,
+    /// Since when the server has not answered.
+    away_since: Option<Instant>,
+    attempts: u32,
+}
+
+impl Patience {
+    fn new(finds: bool) -> Self {
+        Self {
+            finds,
+            deadline: Instant::now() + PATIENCE,
+            away_since: None,
+            attempts: 0,
+        }
+    }
+
+    /// How long to wait before the next attempt; `None` if there is none.
+    fn next(&mut self, error: &ClientError) -> Option<Duration> {
+        let now = Instant::now();
+        if let Some(wished) = error.retry_after() {
+            self.away_since = None;
+            let pause = wished.min(LONGEST_PAUSE);
+            return (now + pause < self.deadline).then_some(pause);
+        }
+        self.attempts += 1;
+        let away_since = *self.away_since.get_or_insert(now);
+        if self.finds {
+            return (now < away_since + RESTART_LIMIT && now < self.deadline)
+                .then_some(RESTART_PAUSE);
+        }
+        let pause = FIRST_PAUSE * 2_u32.pow(self.attempts.saturating_sub(1).min(ATTEMPTS));
+        (self.attempts < ATTEMPTS && now + pause < self.deadline).then_some(pause)
     }
 }
 

@@ -3,7 +3,6 @@
 //! News are hints. What is missed, because a connection broke or somebody was slow, the store still
 //! knows, and whoever follows looks there twice a second.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +13,6 @@ use sortie_store::ReadStore;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
-
-use crate::serving::{self, Found};
 
 /// News kept for a slow reader before it misses some.
 const NEWS_KEPT: usize = 4096;
@@ -54,7 +51,6 @@ impl Feed {
     pub(super) async fn of_server(
         client: Client,
         store: Arc<ReadStore>,
-        home: PathBuf,
     ) -> Result<Self, ClientError> {
         // The first connection is made here: nothing that happens from now on is missed.
         let stream = client.events(None).await?;
@@ -62,7 +58,6 @@ impl Feed {
         let listener = Listener {
             client,
             store,
-            home,
             sender,
             missed: 0,
         };
@@ -102,7 +97,6 @@ impl Feed {
 struct Listener {
     client: Client,
     store: Arc<ReadStore>,
-    home: PathBuf,
     sender: mpsc::Sender<Heard>,
     /// News that found no place.
     missed: u64,
@@ -135,23 +129,12 @@ impl Listener {
                     () = self.sender.closed() => return,
                 }
                 pause = (pause * 2).min(LONGEST_PAUSE);
-                match self.connect(last_id.as_deref()).await {
+                match self.client.events(last_id.as_deref()).await {
                     Ok(stream) => break stream,
                     Err(error) => tracing::debug!(%error, "the server cannot be heard"),
                 }
             };
         }
-    }
-
-    /// Connects again, to wherever the server is now.
-    async fn connect(
-        &mut self,
-        last_id: Option<&str>,
-    ) -> Result<sortie_client::EventStream, ClientError> {
-        if let Ok(Found::Serves { file, address }) = serving::look(&self.home) {
-            self.client = self.client.moved_to(address, file.proof)?;
-        }
-        self.client.events(last_id).await
     }
 
     async fn tell(&mut self, said: Said) {

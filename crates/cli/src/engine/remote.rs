@@ -1,5 +1,6 @@
 //! A server that does the work: it is asked over HTTP, and looked at in the store beside it.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use sortie_client::{Client, ClientError};
 use sortie_core::{
     Clock as _, ForkPoint, Lane, Replied, Reply, RequestId, RunId, SessionKey, SinkAddress, Status,
 };
-use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask};
+use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask, Proof};
 use sortie_runtime::{Agents, Fork, NewRun, ProcessClock};
 use sortie_store::ReadStore;
 
@@ -37,8 +38,9 @@ impl Remote {
             &mut agents,
             &mut sortie_runtime::Settings::default(),
         );
+        let home = settings.home.clone();
         Ok(Self {
-            client,
+            client: client.with_finder(move || found(&home)),
             store: Arc::new(wiring::read_store(settings)?),
             clock: ProcessClock::start(),
             agents,
@@ -47,8 +49,7 @@ impl Remote {
     }
 
     pub(super) async fn listen(&self) -> Result<Feed, ClientError> {
-        let store = Arc::clone(&self.store);
-        Feed::of_server(self.client.clone(), store, self.home.clone()).await
+        Feed::of_server(self.client.clone(), Arc::clone(&self.store)).await
     }
 
     /// Whether nobody holds the store any more.
@@ -56,22 +57,18 @@ impl Remote {
         lock::is_free(&self.home)
     }
 
-    /// The server where it is now: it may have been started again at another port.
-    fn client(&self) -> Result<Client, ClientError> {
-        match serving::look(&self.home) {
-            Ok(Found::Serves { file, address }) => self.client.moved_to(address, file.proof),
-            // What is wrong then is told by asking.
-            Ok(Found::Starting(_) | Found::Nobody) | Err(_) => Ok(self.client.clone()),
-        }
+    /// A name for one request, under which the server acts once however often it is sent.
+    fn wish(&self) -> String {
+        self.clock.new_run_id().to_string()
     }
 
     pub(super) async fn create(&self, new: NewRun) -> Result<RunId, ClientError> {
-        let wish = self.clock.new_run_id().to_string();
-        Ok(self.client()?.create(&new_task(new), &wish).await?.task_id)
+        let made = self.client.create(&new_task(new), &self.wish()).await?;
+        Ok(made.task_id)
     }
 
     pub(super) async fn cancel(&self, run: RunId, reason: &str) -> Result<Stopped, ClientError> {
-        let done = self.client()?.cancel(run, reason).await?;
+        let done = self.client.cancel(run, reason).await?;
         Ok(Stopped {
             ended: done.cancelled,
             already_ended: done.already_ended,
@@ -79,43 +76,43 @@ impl Remote {
     }
 
     pub(super) async fn delete(&self, run: RunId) -> Result<u64, ClientError> {
-        Ok(self.client()?.delete(run).await?.deleted)
+        Ok(self.client.delete(run).await?.deleted)
     }
 
     pub(super) async fn diff(&self, run: RunId) -> Result<String, ClientError> {
-        Ok(self.client()?.diff(run).await?.diff)
+        Ok(self.client.diff(run).await?.diff)
     }
 
     pub(super) async fn apply(&self, run: RunId) -> Result<Vec<String>, ClientError> {
-        Ok(self.client()?.apply(run).await?.files)
+        Ok(self.client.apply(run, &self.wish()).await?.files)
     }
 
     pub(super) async fn discard(&self, run: RunId) -> Result<(), ClientError> {
-        self.client()?.discard(run).await.map(drop)
+        self.client.discard(run, &self.wish()).await.map(drop)
     }
 
     pub(super) async fn pause(&self, run: RunId) -> Result<Status, ClientError> {
-        Ok(self.client()?.pause(run).await?.status)
+        Ok(self.client.pause(run).await?.status)
     }
 
     pub(super) async fn unpause(&self, run: RunId) -> Result<Status, ClientError> {
-        Ok(self.client()?.unpause(run).await?.status)
+        Ok(self.client.unpause(run).await?.status)
     }
 
     pub(super) async fn retry(&self, run: RunId) -> Result<RunId, ClientError> {
-        let wish = self.clock.new_run_id().to_string();
-        Ok(self.client()?.retry(run, &wish).await?.task_id)
+        let wish = self.wish();
+        Ok(self.client.retry(run, &wish).await?.task_id)
     }
 
     pub(super) async fn fork(&self, fork: Fork) -> Result<RunId, Problem> {
-        let wish = self.clock.new_run_id().to_string();
+        let wish = self.wish();
         let ForkPoint { run, at } = fork.point;
         let body = ForkBody {
             at: at.0,
             model: fork.model,
             mode: Some(fork.mode.into()),
         };
-        match self.client()?.fork(run, &body, &wish).await {
+        match self.client.fork(run, &body, &wish).await {
             Ok(made) => Ok(made.task_id),
             // For whoever called, the same as without a server.
             Err(ClientError::Refused { problem, .. })
@@ -128,8 +125,8 @@ impl Remote {
     }
 
     pub(super) async fn steer(&self, run: RunId, text: &str) -> Result<(), ClientError> {
-        let wish = self.clock.new_run_id().to_string();
-        self.client()?.steer(run, text, &wish).await.map(drop)
+        let wish = self.wish();
+        self.client.steer(run, text, &wish).await.map(drop)
     }
 
     pub(super) async fn reply(
@@ -138,8 +135,8 @@ impl Remote {
         reply: Reply,
     ) -> Result<Replied, Problem> {
         let asked = self.store.find_request(request.as_str()).await?;
-        let client = self.client()?;
-        let sent = match reply {
+        let client = &self.client;
+        let sent = match reply.clone() {
             Reply::Approved { lasting, .. } => {
                 let body = decision(ApprovalDecision::Approve, lasting, None);
                 client.decide(request, &body).await
@@ -154,15 +151,18 @@ impl Remote {
         };
         match sent {
             Ok(noted) if noted.noted => Ok(Replied::Noted { run: asked.task_id }),
-            Ok(_) => self.too_late(request).await,
-            Err(error) if error.slug() == Some("conflict") => self.too_late(request).await,
+            Ok(_) => self.too_late(request, &reply).await,
+            Err(error) if error.slug() == Some("conflict") => self.too_late(request, &reply).await,
             Err(error) => Err(error.into()),
         }
     }
 
-    /// What somebody else had said is in the store.
-    async fn too_late(&self, request: &RequestId) -> Result<Replied, Problem> {
+    /// Reads the reply that the store has. If it is this one, an attempt whose answer was lost noted it.
+    async fn too_late(&self, request: &RequestId, reply: &Reply) -> Result<Replied, Problem> {
         let asked = self.store.find_request(request.as_str()).await?;
+        if asked.reply.as_ref().is_some_and(|noted| same(noted, reply)) {
+            return Ok(Replied::Noted { run: asked.task_id });
+        }
         Ok(Replied::TooLate {
             earlier: asked.reply,
         })
@@ -175,7 +175,35 @@ impl Remote {
         rule: Option<&str>,
     ) -> Result<u64, ClientError> {
         let folder = folder.display().to_string();
-        Ok(self.client()?.revoke(session, &folder, rule).await?.revoked)
+        Ok(self.client.revoke(session, &folder, rule).await?.revoked)
+    }
+}
+
+/// Where the server is now: it may have been started again at another port.
+fn found(home: &Path) -> Option<(SocketAddr, Proof)> {
+    match serving::look(home) {
+        Ok(Found::Serves { file, address }) => Some((address, file.proof)),
+        // The next attempt looks again.
+        Ok(Found::Starting(_) | Found::Nobody) | Err(_) => None,
+    }
+}
+
+/// Whether two replies say the same. The server names the one who replied by the key.
+fn same(noted: &Reply, sent: &Reply) -> bool {
+    match (noted, sent) {
+        (Reply::Approved { lasting, .. }, Reply::Approved { lasting: other, .. }) => {
+            lasting == other
+        }
+        (Reply::Refused { words, .. }, Reply::Refused { words: other, .. }) => words == other,
+        (Reply::Answered { text, .. }, Reply::Answered { text: other, .. }) => text == other,
+        (Reply::Expired, Reply::Expired) => true,
+        (
+            Reply::Approved { .. }
+            | Reply::Refused { .. }
+            | Reply::Answered { .. }
+            | Reply::Expired,
+            _,
+        ) => false,
     }
 }
 

@@ -8,6 +8,7 @@
 mod patient;
 mod support;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sortie_client::{Client, ClientError, EventStream, Heard, Token};
@@ -122,10 +123,7 @@ async fn a_task_is_forked_retried_and_deleted() {
 #[tokio::test]
 async fn a_server_with_another_secret_is_not_asked() {
     let world = World::begin().await;
-    let stranger = world
-        .client()
-        .moved_to(world.address, Proof::new([6; 32]))
-        .unwrap();
+    let stranger = Client::new(world.address, &world.token, Proof::new([6; 32])).unwrap();
     let refused = stranger.create(&task("x"), "x").await.unwrap_err();
     assert!(
         matches!(refused, ClientError::Stranger { address } if address == world.address),
@@ -138,8 +136,33 @@ async fn a_server_with_another_secret_is_not_asked() {
         "{refused:?}"
     );
     assert_eq!(world.stage.records().await.len(), 0);
-    let found = stranger.moved_to(world.address, PROOF).unwrap();
+    let address = world.address;
+    let found = stranger.with_finder(move || Some((address, PROOF)));
     found.create(&task("x"), "x").await.unwrap();
+}
+
+#[tokio::test]
+async fn a_request_follows_a_server_that_was_started_again_elsewhere() {
+    let mut world = World::begin().await;
+    let place = Arc::new(Mutex::new(Some((world.address, PROOF))));
+    let looked = Arc::clone(&place);
+    let client = world.client().with_finder(move || *looked.lock().unwrap());
+    client.create(&task("one"), "one").await.unwrap();
+    world.stop().await;
+    *place.lock().unwrap() = None;
+    let asked = tokio::spawn({
+        let client = client.clone();
+        async move { client.create(&task("two"), "two").await }
+    });
+    world.serve_again().await;
+    // Another program listens at the old address by now, or nobody does.
+    assert_ne!(world.address, client.address());
+    *place.lock().unwrap() = Some((world.address, PROOF));
+    let made = asked.await.unwrap().unwrap();
+    let again = client.create(&task("two"), "two").await.unwrap();
+    assert_eq!(made.task_id, again.task_id);
+    client.events(None).await.unwrap();
+    assert_eq!(world.stage.records().await.len(), 2);
 }
 
 #[tokio::test]

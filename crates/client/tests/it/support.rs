@@ -46,7 +46,7 @@ impl Host for Binary {
 pub(crate) struct World {
     pub(crate) stage: Stage,
     pub(crate) address: SocketAddr,
-    token: Token,
+    pub(crate) token: Token,
     serving: Option<(CancellationToken, JoinHandle<()>)>,
     home: TempDir,
 }
