@@ -24,6 +24,12 @@ impl Birth {
         Self::in_folder(&pid.to_string())
     }
 
+    /// Whether both numbers count in the same place: the same boot and the same namespace.
+    pub(crate) fn same_place(&self, other: &Self) -> bool {
+        let place = |birth: &Self| birth.0.rsplit_once(' ').map(|(place, _)| place.to_owned());
+        place(self).is_some() && place(self) == place(other)
+    }
+
     fn in_folder(process: &str) -> io::Result<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
         let namespace = std::fs::read_link("/proc/self/ns/pid")?;

@@ -7,6 +7,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::path::Path;
 
+use sortie_base::regular_file;
 use sortie_store::Owner;
 
 /// The store's lock, in its folder.
@@ -26,7 +27,8 @@ pub(crate) enum Holder {
 /// Looks who holds the store in this folder. The lock is shared for an instant with others who look,
 /// and whoever wants to take it meanwhile tries again.
 pub(crate) fn holder(home: &Path) -> io::Result<Holder> {
-    let mut file = match File::open(home.join(FILE)) {
+    // A FIFO in its place is an error, and not waited for.
+    let mut file = match regular_file::open(&home.join(FILE)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Holder::Nobody),
         Err(error) => return Err(error),

@@ -18,6 +18,7 @@ mod lock;
 mod log;
 mod open_files;
 mod output;
+mod private;
 mod problem;
 mod progress;
 mod provider;

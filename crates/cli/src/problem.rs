@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use sortie_base::private_files::Refusal;
 use sortie_client::ClientError;
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::{Lang, MAX_TASK_CHARS, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
@@ -14,6 +15,7 @@ use sortie_text::{cut_columns, one_line, strip_sequences, t};
 
 use crate::exit::Exit;
 use crate::output;
+use crate::private;
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -93,6 +95,15 @@ pub(crate) enum Problem {
         /// Why not.
         source: io::Error,
     },
+    /// Other users could have changed a file, or its owner and mode are unknown.
+    Unsafe(Refusal),
+    /// Other users could have read a secret.
+    Leaked {
+        /// Where it is.
+        path: PathBuf,
+        /// How to make it worthless.
+        remedy: String,
+    },
     /// The server cannot listen there.
     Listen {
         /// Where.
@@ -122,6 +133,12 @@ impl From<Box<Divergence>> for Problem {
 impl From<ClientError> for Problem {
     fn from(error: ClientError) -> Self {
         Self::Server(error)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::Unsafe(refusal)
     }
 }
 
@@ -190,7 +207,9 @@ impl Problem {
                 | StoreError::Failed { .. } => Exit::Store,
             },
             Self::Server(error) => server_exit(error),
-            Self::Token { .. } | Self::Keys(_) => Exit::Store,
+            Self::Token { .. } | Self::Keys(_) | Self::Unsafe(_) | Self::Leaked { .. } => {
+                Exit::Store
+            }
             Self::NoAgent { .. } | Self::Nothing(_) => Exit::NotFound,
             Self::Refused(_) => Exit::Refused,
             Self::Model(_)
@@ -319,6 +338,28 @@ impl Problem {
                 causes: chain(source),
                 hint: Some(t!(lang, "hint-token")),
             },
+            Self::Unsafe(Refusal::Unsafe(found)) => hinted(
+                t!(
+                    lang,
+                    "error-unsafe",
+                    path = found.path.display().to_string(),
+                    danger = private::danger_words(lang, found.danger)
+                ),
+                t!(
+                    lang,
+                    "private-unsafe-todo",
+                    path = found.path.display().to_string()
+                ),
+            ),
+            Self::Unsafe(refusal @ Refusal::Unknown { source, .. }) => Words {
+                message: refusal.to_string(),
+                causes: chain(source),
+                hint: None,
+            },
+            Self::Leaked { path, remedy } => hinted(
+                t!(lang, "error-leaked", path = path.display().to_string()),
+                remedy.clone(),
+            ),
             Self::Listen { address, source } => Words {
                 message: t!(lang, "error-listen", address = address),
                 causes: chain(source),

@@ -4,14 +4,16 @@
 //! who does not hold the lock. Whoever listens at the address shows with the secret that it is the one
 //! who wrote the file, before it gets a token.
 
-use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sortie_base::{private_files, process, regular_file};
 use sortie_protocol::Proof;
 use sortie_store::Owner;
+use tokio::time::Instant;
 
 use crate::birth::Birth;
 use crate::lock::{self, Holder};
@@ -22,6 +24,12 @@ const FILE: &str = "server.json";
 const TOKEN_FILE: &str = "token";
 /// Longer files are not ours.
 const MAX_FILE_BYTES: u64 = 64 * 1024;
+/// How long a server waits for the lock of one that was killed: as long as the store does.
+const PATIENCE_WITH_THE_DEAD: Duration = Duration::from_secs(10);
+/// Between two looks at it.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Folders that were moved out of the way; more than these are no accident.
+const MAX_SET_ASIDE: u32 = 100;
 
 /// What a server says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +50,23 @@ pub(crate) struct ServerFile {
 }
 
 impl ServerFile {
+    /// Whether its process has ended or was killed, as far as this process can see.
+    fn is_dead(&self) -> bool {
+        let Some(birth) = &self.birth else {
+            return false;
+        };
+        match Birth::of(self.pid) {
+            Ok(present) if present.same_place(birth) => {
+                present != *birth || process::is_over(self.pid)
+            }
+            Ok(_elsewhere) => false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Birth::own().is_ok_and(|own| own.same_place(birth))
+            }
+            Err(_) => false,
+        }
+    }
+
     /// Whether its server holds the store. Another holder has another name, or began at another time.
     pub(crate) fn holds(&self, home: &Path) -> io::Result<bool> {
         Ok(match lock::holder(home)? {
@@ -103,13 +128,16 @@ pub(crate) fn token_path(home: &Path) -> PathBuf {
 
 /// The token of the administrator on this machine.
 pub(crate) fn read_token(home: &Path) -> io::Result<String> {
-    Ok(read_bounded(&token_path(home))?.trim().to_owned())
+    let bytes = regular_file::read(&token_path(home), MAX_FILE_BYTES)?;
+    let text = String::from_utf8(bytes).map_err(|_| io::ErrorKind::InvalidData)?;
+    Ok(text.trim().to_owned())
 }
 
 /// Looks who serves the store in this folder.
 pub(crate) fn look(home: &Path) -> io::Result<Found> {
-    let Some(file) = left_in(home)? else {
-        return Ok(Found::Nobody);
+    let file = match left_in(home)? {
+        Left::Readable(file) => file,
+        Left::Nothing | Left::Damaged => return Ok(Found::Nobody),
     };
     if !file.holds(home)? {
         return Ok(Found::Nobody);
@@ -123,27 +151,56 @@ pub(crate) fn look(home: &Path) -> io::Result<Found> {
     })
 }
 
-/// What the file of this home says, whether it is true or not; nothing if there is none that can be
-/// read.
-pub(crate) fn left_in(home: &Path) -> io::Result<Option<ServerFile>> {
-    read(&path(home))
+/// The same for a server that is to start. The lock of a server that was killed stays held for a moment
+/// by a child that it had forked and that has not replaced its image yet; so a server that is named and
+/// dead is waited for. Without `/proc`, or from another process namespace, it counts as alive.
+pub(crate) async fn look_past_the_dead(home: &Path) -> io::Result<Found> {
+    let deadline = Instant::now() + PATIENCE_WITH_THE_DEAD;
+    loop {
+        let found = look(home)?;
+        let is_dead = match &found {
+            Found::Nobody => false,
+            Found::Starting(file) | Found::Serves { file, .. } => file.is_dead(),
+        };
+        if !is_dead || Instant::now() >= deadline {
+            return Ok(found);
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
 }
 
-fn read(path: &Path) -> io::Result<Option<ServerFile>> {
-    match read_bounded(path) {
-        // What is not whole names nobody.
-        Ok(text) => Ok(serde_json::from_str(&text).ok()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+/// What the file of this home says, whether it is true or not. A file that is damaged, too long or no
+/// file at all says nothing: the next server replaces it.
+pub(crate) fn left_in(home: &Path) -> io::Result<Left> {
+    match regular_file::read(&path(home), MAX_FILE_BYTES) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).map_or(Left::Damaged, Left::Readable)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Left::Nothing),
+        // A link, a FIFO, a folder, or too many bytes.
+        Err(error) if is_no_file(&error) => Ok(Left::Damaged),
         Err(error) => Err(error),
     }
 }
 
-fn read_bounded(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?
-        .take(MAX_FILE_BYTES)
-        .read_to_string(&mut text)?;
-    Ok(text)
+/// What stands where a server writes its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing.
+    Nothing,
+    /// Something that no server wrote, or only a part of it.
+    Damaged,
+    /// What a server wrote.
+    Readable(ServerFile),
+}
+
+fn is_no_file(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::InvalidInput
+            | io::ErrorKind::FileTooLarge
+            | io::ErrorKind::IsADirectory
+    ) || error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
+        // A socket cannot be opened.
+        || error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error())
 }
 
 /// The file of this process; removed when it is dropped.
@@ -156,6 +213,7 @@ pub(crate) struct Notice {
 impl Notice {
     /// Says that this process, which holds the lock as this owner, is about to serve.
     pub(crate) fn starting(home: &Path, owner: &Owner, proof: Proof) -> io::Result<Self> {
+        set_folder_aside(&path(home))?;
         let notice = Self {
             path: path(home),
             file: ServerFile {
@@ -180,23 +238,34 @@ impl Notice {
 
     /// Whole or not at all: others read it at any moment.
     fn write(&self) -> io::Result<()> {
-        let new = self.path.with_extension("json.new");
-        match std::fs::remove_file(&new) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let mut file = private_file(&new)?;
-        serde_json::to_writer_pretty(&mut file, &self.file)?;
-        file.write_all(b"\n")?;
-        std::fs::rename(&new, &self.path)
+        let mut text = serde_json::to_vec_pretty(&self.file)?;
+        text.push(b'\n');
+        private_files::replace(&self.path, &text)
     }
+}
+
+/// Moves a folder out of the way that stands where the file belongs. Anything else is replaced.
+fn set_folder_aside(path: &Path) -> io::Result<()> {
+    if !std::fs::symlink_metadata(path).is_ok_and(|about| about.is_dir()) {
+        return Ok(());
+    }
+    (0..MAX_SET_ASIDE)
+        .map(|number| path.with_extension(format!("json.set-aside-{number}")))
+        .find(|aside| std::fs::symlink_metadata(aside).is_err())
+        .map_or_else(
+            || Err(io::ErrorKind::AlreadyExists.into()),
+            |aside| std::fs::rename(path, aside),
+        )
 }
 
 impl Drop for Notice {
     fn drop(&mut self) {
         // The store was given back before, so the file may be the next server's already.
-        let is_ours = read(&self.path)
-            .is_ok_and(|file| file.is_some_and(|file| file.proof == self.file.proof));
+        let left = self.path.parent().map(left_in);
+        let is_ours = matches!(
+            left,
+            Some(Ok(Left::Readable(file))) if file.proof == self.file.proof
+        );
         if is_ours {
             // What stays behind is recognised by the lock, which is free.
             std::fs::remove_file(&self.path).ok();
@@ -214,23 +283,10 @@ pub(crate) fn listen_address(text: &str) -> Option<SocketAddr> {
     }
 }
 
-#[cfg(unix)]
-fn private_file(path: &Path) -> io::Result<File> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    File::options()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-}
-
-#[cfg(not(unix))]
-fn private_file(path: &Path) -> io::Result<File> {
-    File::options().write(true).create_new(true).open(path)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use sortie_core::Timestamp;
 
     use super::*;
@@ -255,13 +311,20 @@ mod tests {
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
         let notice = notice(home.path());
         assert_eq!(look(home.path()).unwrap(), Found::Nobody);
-        let file = left_in(home.path()).unwrap().unwrap();
+        let file = readable(home.path());
         assert_eq!(file.pid, std::process::id());
         assert_eq!(file.address, Some("127.0.0.1:7878".parse().unwrap()));
         assert_eq!(file.proof, Proof::new([7; 32]));
         assert!(!format!("{file:?}").contains("0707"), "{file:?}");
         drop(notice);
-        assert_eq!(left_in(home.path()).unwrap(), None);
+        assert_eq!(left_in(home.path()).unwrap(), Left::Nothing);
+    }
+
+    fn readable(home: &Path) -> ServerFile {
+        match left_in(home).unwrap() {
+            Left::Readable(file) => file,
+            left @ (Left::Nothing | Left::Damaged) => panic!("{left:?}"),
+        }
     }
 
     #[test]
@@ -270,10 +333,10 @@ mod tests {
         let first = notice(home.path());
         let next = Notice::starting(home.path(), &owner(2), Proof::new([8; 32])).unwrap();
         drop(first);
-        let file = left_in(home.path()).unwrap().unwrap();
+        let file = readable(home.path());
         assert_eq!(file.proof, Proof::new([8; 32]));
         drop(next);
-        assert_eq!(left_in(home.path()).unwrap(), None);
+        assert_eq!(left_in(home.path()).unwrap(), Left::Nothing);
     }
 
     #[test]
@@ -307,10 +370,75 @@ mod tests {
     }
 
     #[test]
-    fn half_a_file_names_nobody() {
+    fn what_no_server_wrote_names_nobody_and_is_replaced() {
+        type Plant = fn(&Path);
+        let plants: [(&str, Plant); 7] = [
+            ("half a file", |at| {
+                std::fs::write(at, "{\"pid\": 1").unwrap();
+            }),
+            ("no UTF-8", |at| std::fs::write(at, [0xff, 0xfe]).unwrap()),
+            ("a huge file", |at| {
+                File::create(at).unwrap().set_len(1 << 40).unwrap();
+            }),
+            ("a folder", |at| {
+                std::fs::create_dir(at).unwrap();
+                std::fs::write(at.join("kept"), "x").unwrap();
+            }),
+            ("a FIFO", |at| {
+                use rustix::fs::{CWD, FileType, Mode, mknodat};
+                mknodat(CWD, at, FileType::Fifo, Mode::RUSR, 0).unwrap();
+            }),
+            ("a link", |at| {
+                std::os::unix::fs::symlink("/dev/zero", at).unwrap();
+            }),
+            ("a socket", |at| {
+                drop(std::os::unix::net::UnixListener::bind(at).unwrap());
+            }),
+        ];
+        for (what, plant) in plants {
+            let home = tempfile::tempdir().unwrap();
+            plant(&path(home.path()));
+            assert_eq!(left_in(home.path()).unwrap(), Left::Damaged, "{what}");
+            assert_eq!(look(home.path()).unwrap(), Found::Nobody, "{what}");
+            let notice = notice(home.path());
+            assert_eq!(readable(home.path()).proof, Proof::new([7; 32]), "{what}");
+            drop(notice);
+            assert_eq!(left_in(home.path()).unwrap(), Left::Nothing, "{what}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_lock_of_a_dead_server_is_waited_for_and_that_of_a_living_one_is_not() {
         let home = tempfile::tempdir().unwrap();
-        std::fs::write(path(home.path()), "{\"pid\": 1").unwrap();
-        assert_eq!(left_in(home.path()).unwrap(), None);
-        assert_eq!(look(home.path()).unwrap(), Found::Nobody);
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        let mut left = notice(home.path());
+        left.file.birth = Birth::of(dead.id()).ok();
+        dead.wait().unwrap();
+        left.file.pid = dead.id();
+        left.write().unwrap();
+        let named = Owner {
+            pid: dead.id(),
+            ..owner(1)
+        };
+        let lock = home.path().join("lock");
+        std::fs::write(&lock, serde_json::to_vec(&named).unwrap()).unwrap();
+        // As a child of the dead server holds it that has not replaced its image yet.
+        let held = File::open(&lock).unwrap();
+        held.lock().unwrap();
+        assert!(matches!(look(home.path()).unwrap(), Found::Serves { .. }));
+        let (found, ()) = tokio::join!(look_past_the_dead(home.path()), async {
+            tokio::time::sleep(3 * PAUSE).await;
+            drop(held);
+        });
+        assert_eq!(found.unwrap(), Found::Nobody);
+        let living = notice(home.path());
+        std::fs::write(&lock, serde_json::to_vec(&owner(1)).unwrap()).unwrap();
+        let held = File::open(&lock).unwrap();
+        held.lock().unwrap();
+        let began = Instant::now();
+        let found = look_past_the_dead(home.path()).await.unwrap();
+        assert!(matches!(found, Found::Serves { .. }), "{found:?}");
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        drop((held, living, left));
     }
 }

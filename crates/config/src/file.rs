@@ -153,7 +153,7 @@ pub(crate) fn replace(file: &Path, text: &str) -> std::io::Result<()> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => Path::new("."),
     };
-    fs::create_dir_all(folder)?;
+    sortie_base::private_files::make_folder(folder)?;
     let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
     temporary.write_all(text.as_bytes())?;
     if let Ok(metadata) = fs::metadata(&target) {

@@ -180,7 +180,7 @@ fn existing_folder(folder: &Path) -> Result<PathBuf, TrustError> {
 /// Held while the file is changed. Beside it, as the file itself is replaced.
 fn lock(file: &Path) -> io::Result<File> {
     if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
+        sortie_base::private_files::make_folder(folder)?;
     }
     let mut options = OpenOptions::new();
     options.create(true).write(true).truncate(false);

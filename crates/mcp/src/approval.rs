@@ -143,7 +143,7 @@ impl ApprovalFile {
     /// Held while the file is changed, by one process at a time. Beside it, as the file is replaced.
     fn lock(&self) -> Result<File, ApprovalError> {
         let locked = || {
-            fs::create_dir_all(folder_of(&self.file))?;
+            sortie_base::private_files::make_folder(folder_of(&self.file))?;
             let mut options = OpenOptions::new();
             options
                 .create(true)

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::{private_files, regular_file};
 use sortie_wire::ToolMode;
 
 /// How many models are remembered: more than anybody asks.
@@ -237,8 +238,7 @@ impl Learned {
 }
 
 fn read(path: &Path) -> File {
-    let small = std::fs::metadata(path).is_ok_and(|file| file.len() <= MAX_FILE_BYTES);
-    let text = small.then(|| std::fs::read(path).ok()).flatten();
+    let text = regular_file::read(path, MAX_FILE_BYTES).ok();
     let file = text.and_then(|text| serde_json::from_slice(&text).ok());
     file.unwrap_or_default()
 }
@@ -246,11 +246,9 @@ fn read(path: &Path) -> File {
 /// Writes beside the file and moves it there, so that nobody reads half of it.
 fn write(path: &Path, file: &File) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+        private_files::make_folder(folder)?;
     }
-    let beside = path.with_extension(format!("{}.new", std::process::id()));
-    std::fs::write(&beside, serde_json::to_vec_pretty(file)?)?;
-    std::fs::rename(&beside, path)
+    private_files::replace(path, &serde_json::to_vec_pretty(file)?)
 }
 
 #[cfg(test)]

@@ -261,9 +261,11 @@ impl From<crate::keys::KeyError> for Problem {
                 Self::bad(error.to_string())
             }
             KeyError::NameTaken(_) => Self::conflict(error.to_string()),
-            KeyError::Random(_) | KeyError::Unreadable { .. } | KeyError::File { .. } => {
-                internal(&error)
-            }
+            KeyError::Random(_)
+            | KeyError::Unsafe(_)
+            | KeyError::Leaked { .. }
+            | KeyError::Unreadable { .. }
+            | KeyError::File { .. } => internal(&error),
         }
     }
 }

@@ -125,7 +125,7 @@ impl Doctor {
 
 /// Everything that is checked.
 pub(super) async fn checks(settings: &Settings) -> Vec<Check> {
-    let mut checks = vec![home(settings), disk(settings)];
+    let mut checks = vec![home(settings), server::files(settings), disk(settings)];
     checks.extend(store(settings).await);
     checks.push(lock(settings));
     checks.extend(server::checks(settings));
@@ -164,6 +164,7 @@ fn title(settings: &Settings, name: &str) -> String {
     let lang = settings.lang;
     match name {
         "home" => t!(lang, "doctor-home"),
+        "files" => t!(lang, "doctor-files"),
         "disk" => t!(lang, "doctor-disk"),
         "store" => t!(lang, "doctor-store"),
         "journal" => t!(lang, "doctor-journal"),

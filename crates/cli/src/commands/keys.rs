@@ -244,9 +244,11 @@ impl From<KeyError> for Problem {
             KeyError::NameTaken(_) | KeyError::TooMany | KeyError::TooManyOfTenant => {
                 Self::Refused(error.to_string())
             }
-            KeyError::Random(_) | KeyError::Unreadable { .. } | KeyError::File { .. } => {
-                Self::Keys(error)
-            }
+            KeyError::Random(_)
+            | KeyError::Unsafe(_)
+            | KeyError::Leaked { .. }
+            | KeyError::Unreadable { .. }
+            | KeyError::File { .. } => Self::Keys(error),
         }
     }
 }

@@ -30,6 +30,7 @@ use std::sync::Arc;
 use clap::Subcommand;
 
 use crate::exit::Exit;
+use crate::private;
 use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::settings::Settings;
@@ -85,6 +86,30 @@ pub(crate) async fn run(
     settings: &Settings,
     screen: &Arc<Screen>,
 ) -> Result<Exit, Problem> {
+    match &command {
+        // The doctor shows the same findings; `status` has two answers only, and checks by itself.
+        Command::Doctor(_) | Command::Status(_) | Command::Completions(_) => {}
+        Command::Run(_)
+        | Command::Spawn(_)
+        | Command::Tasks(_)
+        | Command::Resume(_)
+        | Command::Serve(_)
+        | Command::Open(_)
+        | Command::Stop(_)
+        | Command::Keys(_)
+        | Command::Approvals(_)
+        | Command::Audit(_)
+        | Command::Policy(_)
+        | Command::Agents(_)
+        | Command::Skills(_)
+        | Command::Mcp(_)
+        | Command::Models(_)
+        | Command::Usage(_)
+        | Command::Replay(_)
+        | Command::Config(_)
+        | Command::Trust(_)
+        | Command::Demo(_) => private::enforce(settings)?,
+    }
     match command {
         Command::Run(run) => run.run(settings, screen).await,
         Command::Spawn(spawn) => spawn.run(settings, screen).await,

@@ -20,6 +20,7 @@ use crate::exit::Exit;
 use crate::freedom;
 use crate::open_files;
 use crate::output;
+use crate::private;
 use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::serving::{self, Found, Notice};
@@ -62,12 +63,13 @@ impl Serve {
         screen: &Arc<Screen>,
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
+        private::refuse_leaked(settings, &[serving::token_path(&settings.home)])?;
         let listen = self.listen.as_deref();
         let listen = listen.unwrap_or(&settings.configuration.config().server.listen);
         let listen = address(settings, listen)?;
         let (default_model, small_model) = choice::servers_models(settings).await;
         let config = server_config(settings, listen, &self.host, default_model)?;
-        refuse_second(settings)?;
+        refuse_second(settings).await?;
         // Told before anything is resumed. Whoever takes the port in between is told later.
         drop(try_to_listen(listen)?);
         // With the few that programs usually get, whoever connects could take what the store needs.
@@ -294,9 +296,12 @@ fn address(settings: &Settings, text: &str) -> Result<SocketAddr, Problem> {
 }
 
 /// A second server is told where the first one is, rather than who has the lock.
-fn refuse_second(settings: &Settings) -> Result<(), Problem> {
+async fn refuse_second(settings: &Settings) -> Result<(), Problem> {
     let lang = settings.lang;
-    match serving::look(&settings.home).map_err(Problem::Process)? {
+    match serving::look_past_the_dead(&settings.home)
+        .await
+        .map_err(Problem::Process)?
+    {
         Found::Nobody => Ok(()),
         Found::Starting(file) => Err(Problem::Refused(t!(
             lang,

@@ -12,6 +12,7 @@ use sortie_text::t;
 use crate::engine;
 use crate::exit::Exit;
 use crate::output;
+use crate::private;
 use crate::problem::Problem;
 use crate::serving::{self, Found, ServerFile};
 use crate::settings::Settings;
@@ -53,6 +54,7 @@ impl Status {
     }
 
     async fn look(&self, settings: &Settings) -> Result<Exit, Problem> {
+        private::enforce(settings)?;
         let state = state(settings).await?;
         let work = match &state {
             State::Answers { .. } => Some(work(settings).await?),

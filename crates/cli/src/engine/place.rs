@@ -6,6 +6,7 @@ use sortie_client::{Client, ClientError, Token};
 use sortie_text::t;
 use tokio::time::Instant;
 
+use crate::private;
 use crate::problem::Problem;
 use crate::serving::{self, Found};
 use crate::settings::Settings;
@@ -87,6 +88,9 @@ fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
 
 /// The token of this machine's administrator.
 pub(crate) fn token(settings: &Settings) -> Result<Token, Problem> {
+    let home = &settings.home;
+    // With the secret of `server.json`, another program could pass for the server and be sent the token.
+    private::refuse_leaked(settings, &[serving::token_path(home), serving::path(home)])?;
     serving::read_token(&settings.home)
         .map(Token::new)
         .map_err(|source| Problem::Token {

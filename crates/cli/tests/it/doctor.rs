@@ -76,3 +76,121 @@ fn findings_are_counted() {
         .to_owned();
     assert!(found.starts_with("1 checked, 4 entries"), "{found}");
 }
+
+/// Columns of a record that the journal does not determine: leases, deliveries, accounts and retention,
+/// and what a run waits for at the moment.
+const NOT_JOURNALED: [&str; 26] = [
+    "run_id",
+    "cancel",
+    "delivery",
+    "delivery_error",
+    "cleaned_at",
+    "archived_at",
+    "lease_owner",
+    "lease_until",
+    "epoch",
+    "recovered",
+    "deaths",
+    "deaths_since_progress",
+    "head_at_claim",
+    "waiting_on",
+    "wait_position",
+    "progress",
+    "children_unpriced",
+    "children_input_tokens",
+    "children_output_tokens",
+    "children_cache_read_tokens",
+    "children_cache_write_tokens",
+    "children_cost_usd",
+    "account_id",
+    "audited",
+    "changes_fate",
+    "phase",
+];
+
+#[test]
+fn every_altered_field_of_a_record_is_named() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    world.ok(&["run", "x", "--model", &model]);
+    let database = rusqlite::Connection::open(world.home().join("sortie.db")).unwrap();
+    let statement = database.prepare("SELECT * FROM runs").unwrap();
+    let columns: Vec<String> = statement
+        .column_names()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
+    drop(statement);
+    assert!(columns.len() > NOT_JOURNALED.len() + 20, "{columns:?}");
+    database
+        .execute_batch("CREATE TEMP TABLE kept AS SELECT * FROM runs")
+        .unwrap();
+    for column in columns {
+        if NOT_JOURNALED.contains(&column.as_str()) {
+            continue;
+        }
+        // Another value of the same type.
+        let altered = format!(
+            "UPDATE runs SET {column} = CASE typeof({column})
+                 WHEN 'text' THEN {column} || 'x' WHEN 'blob' THEN zeroblob(32)
+                 WHEN 'null' THEN 7 ELSE {column} + 1 END"
+        );
+        database.execute_batch(&altered).unwrap();
+        let doctor = world.sortie(&["doctor"]);
+        assert_eq!(doctor.code, Some(1), "{column}: {doctor:#?}");
+        // Words of our vocabulary that are misspelt cannot be read at all.
+        let named = doctor.out.contains(&format!("`{column}`"))
+            || doctor.out.contains("cannot be read")
+            || [
+                "status",
+                "outcome",
+                "head_seq",
+                "head_hash",
+                "inbox_count",
+                "paused",
+            ]
+            .contains(&column.as_str());
+        assert!(named, "{column}: {doctor:#?}");
+        let restore = format!("UPDATE runs SET {column} = (SELECT {column} FROM kept)");
+        database.execute_batch(&restore).unwrap();
+    }
+    world.ok(&["doctor"]);
+}
+
+#[test]
+fn changed_tables_indexes_and_triggers_are_named_and_refused() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    world.ok(&["run", "x", "--model", &model]);
+    let path = world.home().join("sortie.db");
+    let whole = std::fs::read(&path).unwrap();
+    for (change, named) in [
+        ("DROP TABLE outbox", "table outbox is missing"),
+        ("DROP INDEX runs_by_root", "index runs_by_root is missing"),
+        (
+            "DROP TRIGGER tally_removed",
+            "trigger tally_removed is missing",
+        ),
+        (
+            "ALTER TABLE runs ADD COLUMN extra TEXT",
+            "table runs was changed",
+        ),
+        (
+            "ALTER TABLE edges RENAME COLUMN mode TO kind",
+            "table edges was changed",
+        ),
+        ("CREATE TABLE other (x)", "table other is not ours"),
+    ] {
+        let database = rusqlite::Connection::open(&path).unwrap();
+        database.execute_batch(change).unwrap();
+        drop(database);
+        let doctor = world.sortie(&["doctor"]);
+        assert_eq!(doctor.code, Some(1), "{change}: {doctor:#?}");
+        assert!(doctor.out.contains(named), "{change}: {doctor:#?}");
+        let run = world.sortie(&["run", "x", "--model", &model]);
+        assert_eq!(run.code, Some(3), "{change}: {run:#?}");
+        assert!(run.err.contains(named), "{change}: {run:#?}");
+        std::fs::write(&path, &whole).unwrap();
+    }
+    world.ok(&["doctor"]);
+}

@@ -15,9 +15,17 @@ pub(crate) fn ask(world: &World, token: &str, method: &str, path: &str) -> (u16,
     send(world, token, &format!("{method} {path}"), "")
 }
 
+/// The same at an address, where the binary itself could not say it.
+pub(crate) fn ask_at(address: &str, token: &str, method: &str, path: &str) -> (u16, String) {
+    send_to(address, token, &format!("{method} {path}"), "")
+}
+
 fn send(world: &World, token: &str, what: &str, body: &str) -> (u16, String) {
-    let address = world.address();
-    let mut stream = TcpStream::connect(&address).unwrap();
+    send_to(&world.address(), token, what, body)
+}
+
+fn send_to(address: &str, token: &str, what: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).unwrap();
     write!(
         stream,
         "{what} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -194,7 +202,8 @@ fn secrets_that_others_can_read_are_told() {
     std::fs::set_permissions(&path, open).unwrap();
     let doctor = world.sortie(&["doctor"]);
     assert_eq!(doctor.code, Some(1), "{doctor:#?}");
-    assert!(doctor.out.contains("readable by others:"), "{doctor:#?}");
+    assert!(doctor.out.contains("private files"), "{doctor:#?}");
+    assert!(doctor.out.contains("chmod 600"), "{doctor:#?}");
 }
 
 #[test]

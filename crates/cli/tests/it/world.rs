@@ -254,6 +254,30 @@ impl Running {
         }
     }
 
+    /// Waits for a line on stderr that contains this, or for the end of the process.
+    pub(crate) fn hears_or_ends(&mut self, expected: &str) -> bool {
+        loop {
+            match self.lines.recv_timeout(PATIENCE) {
+                Ok(line) => {
+                    let heard = line.contains(expected);
+                    self.heard.push(line);
+                    if heard {
+                        return true;
+                    }
+                }
+                Err(mpsc::RecvTimeoutError::Disconnected) => return false,
+                Err(error) => panic!("{error} while waiting for {expected:?}: {:#?}", self.heard),
+            }
+        }
+    }
+
+    /// Signals a process that may have ended.
+    pub(crate) fn try_signal(&mut self, signal: Signal) {
+        if self.child.try_wait().unwrap().is_none() {
+            self.signal(signal);
+        }
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

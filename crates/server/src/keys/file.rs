@@ -2,12 +2,14 @@
 //! read and write it, each change under a lock and by one rename.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::private_files::{self, Class, Finding, Refusal, Verdict};
+use sortie_base::regular_file;
 use sortie_core::{Tenant, Timestamp};
 use sortie_protocol::Role;
 
@@ -31,8 +33,8 @@ const MARK_CHARS: usize = 16;
 const MAX_NAME_CHARS: usize = 64;
 /// A file of this size is not ours.
 const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
-/// Nobody but its owner reads or writes it.
-const PRIVATE_MODE: u32 = 0o600;
+/// A token has less than a hundred bytes.
+const MAX_TOKEN_BYTES: u64 = 4 * 1024;
 
 /// The file of keys, and the folder it is in.
 #[derive(Clone, Debug)]
@@ -205,6 +207,15 @@ pub enum KeyError {
     /// One tenant has too many.
     #[error("the tenant has {MAX_TENANT_KEYS} keys already; revoke some first")]
     TooManyOfTenant,
+    /// Another user could have replaced the keys.
+    #[error("the keys cannot be trusted")]
+    Unsafe(#[from] Refusal),
+    /// Other users can read the token of the first key.
+    #[error("other users can read {path}; replace the token with `sortie keys rotate`")]
+    Leaked {
+        /// Where the token is.
+        path: PathBuf,
+    },
     /// No secret could be made.
     #[error("no secret could be made")]
     Random(#[from] NoRandomness),
@@ -234,16 +245,26 @@ impl KeyFile {
     /// The file of keys in a home folder, which is made if it is not there.
     pub fn open(home: impl Into<PathBuf>) -> Result<Self, KeyError> {
         let file = Self { home: home.into() };
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&file.home)
-            .map_err(|source| KeyError::File {
-                doing: "make",
-                path: file.home.clone(),
-                source,
-            })?;
+        private_files::make_folder(&file.home).map_err(|source| KeyError::File {
+            doing: "make",
+            path: file.home.clone(),
+            source,
+        })?;
         Ok(file)
+    }
+
+    /// Refuses files that another user could have replaced: whoever writes them makes keys.
+    fn check(&self) -> Result<Vec<Finding>, KeyError> {
+        let files = [
+            (self.path(), Class::Private),
+            (self.lock_path(), Class::Private),
+            (self.token_path(), Class::Secret),
+        ];
+        Ok(private_files::enforce(&self.home, &files)?)
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.home.join("keys.lock")
     }
 
     /// Where it is.
@@ -259,6 +280,13 @@ impl KeyFile {
     /// The token in its file; if that opens no admin's door, a new admin key and a new file. No key
     /// that is there already is changed: it may be another's, whatever it is called.
     pub fn ensure_first(&self, now: Timestamp) -> Result<Token, KeyError> {
+        let leaked = self
+            .check()?
+            .into_iter()
+            .find(|one| one.verdict == Verdict::Leaked);
+        if let Some(finding) = leaked {
+            return Err(KeyError::Leaked { path: finding.path });
+        }
         self.change(|contents| {
             if let Some(token) = self.first_token(contents, now)? {
                 return Ok(token);
@@ -271,7 +299,12 @@ impl KeyFile {
             };
             // However many there are: without this one nobody could revoke any.
             let token = push(contents, wish, now)?;
-            write_private(&self.home, &self.token_path(), token.reveal().as_bytes())?;
+            if self.token_path().exists() {
+                let path = self.token_path().display().to_string();
+                let key = token.id();
+                tracing::warn!(path, key, "the token opens nothing; a new key replaces it");
+            }
+            write_private(&self.token_path(), token.reveal().as_bytes())?;
             Ok(token)
         })
     }
@@ -314,7 +347,7 @@ impl KeyFile {
                 .retain(|session| session.key != id || key.knows(&session.mark, now));
             if local.is_some_and(|local| local.id() == id) {
                 // The command line reads this file, and would be locked out.
-                write_private(&self.home, &self.token_path(), token.reveal().as_bytes())?;
+                write_private(&self.token_path(), token.reveal().as_bytes())?;
             }
             Ok((key, token))
         })
@@ -372,18 +405,13 @@ impl KeyFile {
             path: path.clone(),
             source,
         };
-        let text = match fs::metadata(&path) {
+        self.check()?;
+        let text = match regular_file::read(&path, MAX_FILE_BYTES) {
+            Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Contents::default());
             }
             Err(error) => return Err(failed(error)),
-            Ok(found) if found.len() > MAX_FILE_BYTES => {
-                return Err(KeyError::Unreadable {
-                    path: path.clone(),
-                    source: "it is far too large".into(),
-                });
-            }
-            Ok(_) => fs::read(&path).map_err(failed)?,
         };
         serde_json::from_slice(&text).map_err(|source| KeyError::Unreadable {
             path: path.clone(),
@@ -394,8 +422,8 @@ impl KeyFile {
     /// The token in its file, if it opens an admin's door.
     fn first_token(&self, contents: &Contents, now: Timestamp) -> Result<Option<Token>, KeyError> {
         let path = self.token_path();
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
+        let text = match regular_file::read(&path, MAX_TOKEN_BYTES) {
+            Ok(text) => String::from_utf8_lossy(&text).into_owned(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => {
                 return Err(KeyError::File {
@@ -423,7 +451,8 @@ impl KeyFile {
         &self,
         change: impl FnOnce(&mut Contents) -> Result<T, KeyError>,
     ) -> Result<T, KeyError> {
-        let path = self.home.join("keys.lock");
+        self.check()?;
+        let path = self.lock_path();
         let failed = |source| KeyError::File {
             doing: "lock",
             path: path.clone(),
@@ -433,7 +462,7 @@ impl KeyFile {
             .create(true)
             .truncate(false)
             .write(true)
-            .mode(PRIVATE_MODE)
+            .mode(private_files::FILE_MODE)
             .open(&path)
             .map_err(failed)?;
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive)
@@ -444,7 +473,7 @@ impl KeyFile {
             path: self.path(),
             source: source.into(),
         })?;
-        write_private(&self.home, &self.path(), &text)?;
+        write_private(&self.path(), &text)?;
         // The lock goes with its descriptor.
         drop(lock);
         Ok(result)
@@ -523,25 +552,8 @@ fn first_name(contents: &Contents) -> String {
 }
 
 /// Writes a file that only its owner can read, all of it or nothing.
-fn write_private(home: &Path, path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
-    let draft = path.with_extension("new");
-    let write = || -> io::Result<()> {
-        match fs::remove_file(&draft) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        let mut file = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .mode(PRIVATE_MODE)
-            .open(&draft)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&draft, path)?;
-        File::open(home)?.sync_all()
-    };
-    write().map_err(|source| KeyError::File {
+fn write_private(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
+    private_files::replace(path, bytes).map_err(|source| KeyError::File {
         doing: "write",
         path: path.to_owned(),
         source,
@@ -550,6 +562,8 @@ fn write_private(home: &Path, path: &Path, bytes: &[u8]) -> Result<(), KeyError>
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_000);

@@ -37,8 +37,8 @@ struct Known {
 struct Stamp {
     inode: u64,
     size: u64,
-    seconds: i64,
-    nanoseconds: i64,
+    /// Content, owner and mode have not changed since.
+    changed: (i64, i64),
 }
 
 /// Somebody who is known.
@@ -230,12 +230,11 @@ impl KeyRing {
 
     fn stamp(&self) -> Result<Option<Stamp>, KeyError> {
         let path = self.file.path();
-        match fs::metadata(&path) {
+        match fs::symlink_metadata(&path) {
             Ok(found) => Ok(Some(Stamp {
                 inode: found.ino(),
                 size: found.size(),
-                seconds: found.mtime(),
-                nanoseconds: found.mtime_nsec(),
+                changed: (found.ctime(), found.ctime_nsec()),
             })),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(KeyError::File {

@@ -1,17 +1,15 @@
 //! Whether a server is there or could be, and whether its secrets are kept.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
 
+use sortie_base::private_files::{Finding, Verdict};
 use sortie_text::t;
 
 use super::Check;
 use crate::open_files::OpenFiles;
-use crate::serving::{self, Found};
+use crate::private;
+use crate::serving::{self, Found, Left};
 use crate::settings::Settings;
-
-/// Files of the home that only their owner may read.
-const PRIVATE: [&str; 3] = ["keys.json", "token", "server.json"];
 
 /// The server, its files and its port.
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
@@ -41,14 +39,6 @@ fn open_files(settings: &Settings, files: OpenFiles) -> Check {
 
 fn server(settings: &Settings, found: &Found) -> Check {
     let lang = settings.lang;
-    let open = open_to_others(settings);
-    if !open.is_empty() {
-        return Check::fail(
-            "server",
-            t!(lang, "doctor-server-modes", files = open.join(", ")),
-            t!(lang, "doctor-server-modes-todo"),
-        );
-    }
     match (found, serving::left_in(&settings.home)) {
         (Found::Serves { file, address }, _) => Check::ok(
             "server",
@@ -63,7 +53,7 @@ fn server(settings: &Settings, found: &Found) -> Check {
             let pid = file.pid.to_string();
             Check::ok("server", t!(lang, "doctor-server-starting", pid = pid))
         }
-        (Found::Nobody, Ok(Some(stale))) => Check::warn(
+        (Found::Nobody, Ok(Left::Readable(stale))) => Check::warn(
             "server",
             t!(
                 lang,
@@ -73,28 +63,49 @@ fn server(settings: &Settings, found: &Found) -> Check {
             ),
             t!(lang, "doctor-server-stale-todo"),
         ),
-        (Found::Nobody, Ok(None) | Err(_)) => Check::ok("server", t!(lang, "doctor-server-none")),
+        (Found::Nobody, Ok(Left::Damaged)) => Check::warn(
+            "server",
+            t!(
+                lang,
+                "server-file-damaged",
+                path = serving::path(&settings.home).display().to_string()
+            ),
+            t!(lang, "doctor-server-stale-todo"),
+        ),
+        (Found::Nobody, Ok(Left::Nothing) | Err(_)) => {
+            Check::ok("server", t!(lang, "doctor-server-none"))
+        }
     }
 }
 
-/// Files with secrets that others may read or write.
-#[cfg(unix)]
-fn open_to_others(settings: &Settings) -> Vec<String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let files = PRIVATE.iter().map(|name| settings.home.join(name));
-    let open = |path: &PathBuf| {
-        let about = std::fs::metadata(path);
-        about.is_ok_and(|about| about.permissions().mode() & 0o077 != 0)
+/// Who else could have used the files of the home and the configuration: the verdicts by which commands
+/// refuse and repair.
+pub(super) fn files(settings: &Settings) -> Check {
+    let lang = settings.lang;
+    let findings = match private::findings(settings) {
+        Ok(findings) => findings,
+        Err(refusal) => {
+            let found = sortie_core::with_causes(&refusal);
+            return Check::fail("files", found, t!(lang, "doctor-home-todo"));
+        }
     };
-    files
-        .filter(open)
-        .map(|path| path.display().to_string())
-        .collect()
+    let Some(worst) = findings.iter().max_by_key(|finding| gravity(finding)) else {
+        return Check::ok("files", t!(lang, "doctor-files-ok"));
+    };
+    let all: Vec<String> = findings
+        .iter()
+        .map(|finding| private::words(settings, finding))
+        .collect();
+    Check::fail("files", all.join(" "), private::todo(settings, worst))
 }
 
-#[cfg(not(unix))]
-fn open_to_others(_settings: &Settings) -> Vec<String> {
-    Vec::new()
+fn gravity(finding: &Finding) -> u8 {
+    match finding.verdict {
+        Verdict::Safe => 0,
+        Verdict::Repair => 1,
+        Verdict::Leaked => 2,
+        Verdict::Unsafe(_) => 3,
+    }
 }
 
 fn port(settings: &Settings, found: &Found) -> Check {

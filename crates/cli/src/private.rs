@@ -1,0 +1,147 @@
+//! Which files are private, and what a command does when other users could have used them.
+//!
+//! `sortie_base::private_files` decides; commands refuse or repair here, and `doctor` shows the same
+//! findings.
+
+use std::path::{Path, PathBuf};
+
+use sortie_base::private_files::{self, Class, Danger, Finding, Kind, Refusal, Verdict};
+use sortie_core::Lang;
+use sortie_text::t;
+
+use crate::output;
+use crate::problem::Problem;
+use crate::serving::{self, Left};
+use crate::settings::Settings;
+
+/// Files of the home that only this program writes.
+const PRIVATE: [&str; 10] = [
+    "keys.json",
+    "keys.lock",
+    "lock",
+    "mcp-approved.json",
+    "mcp-approved.lock",
+    "models.json",
+    "sortie.db",
+    "sortie.db-journal",
+    "sortie.db-shm",
+    "sortie.db-wal",
+];
+
+/// Tightens what only this user could have used, says so, and refuses what others could have changed.
+/// A leaked secret stops only commands that use it.
+pub(crate) fn enforce(settings: &Settings) -> Result<(), Problem> {
+    let findings = private_files::enforce(&settings.home, &files(settings))?;
+    for finding in findings {
+        let path = finding.path.display().to_string();
+        match finding.verdict {
+            Verdict::Repair if finding.path == serving::token_path(&settings.home) => {
+                output::note(&t!(settings.lang, "private-token-repaired", path = path));
+            }
+            Verdict::Repair => output::note(&t!(settings.lang, "private-repaired", path = path)),
+            // The commands that use the secret refuse; those that replace it must work.
+            Verdict::Leaked | Verdict::Safe | Verdict::Unsafe(_) => {}
+        }
+    }
+    if matches!(serving::left_in(&settings.home), Ok(Left::Damaged)) {
+        let path = serving::path(&settings.home).display().to_string();
+        output::note(&t!(settings.lang, "server-file-damaged", path = path));
+    }
+    Ok(())
+}
+
+/// Refuses to use secrets that other users could have read.
+pub(crate) fn refuse_leaked(settings: &Settings, secrets: &[PathBuf]) -> Result<(), Problem> {
+    let files: Vec<_> = secrets
+        .iter()
+        .map(|path| (path.clone(), Class::Secret))
+        .collect();
+    let findings = private_files::enforce(&settings.home, &files)?;
+    let leaked = findings
+        .into_iter()
+        .find(|one| one.verdict == Verdict::Leaked);
+    leaked.map_or(Ok(()), |finding| {
+        Err(Problem::Leaked {
+            remedy: remedy(settings, &finding.path),
+            path: finding.path,
+        })
+    })
+}
+
+/// Everything that a command would find, without changing anything.
+pub(crate) fn findings(settings: &Settings) -> Result<Vec<Finding>, Refusal> {
+    private_files::inspect(&settings.home, &files(settings))
+}
+
+/// What to do about a finding, as a command where there is one.
+pub(crate) fn todo(settings: &Settings, finding: &Finding) -> String {
+    let path = finding.path.display().to_string();
+    match finding.verdict {
+        Verdict::Safe | Verdict::Repair => t!(settings.lang, "private-repair-todo", path = path),
+        Verdict::Leaked => remedy(settings, &finding.path),
+        Verdict::Unsafe(_) => t!(settings.lang, "private-unsafe-todo", path = path),
+    }
+}
+
+/// What is wrong, in words.
+pub(crate) fn words(settings: &Settings, finding: &Finding) -> String {
+    let path = finding.path.display().to_string();
+    match &finding.verdict {
+        Verdict::Safe => path,
+        Verdict::Repair => t!(settings.lang, "private-wide", path = path),
+        Verdict::Leaked => t!(settings.lang, "error-leaked", path = path),
+        Verdict::Unsafe(danger) => t!(
+            settings.lang,
+            "error-unsafe",
+            path = path,
+            danger = danger_words(settings.lang, *danger)
+        ),
+    }
+}
+
+/// Why a file cannot be used, to follow its name.
+pub(crate) fn danger_words(lang: Lang, danger: Danger) -> String {
+    match danger {
+        Danger::ForeignOwner { owner } => {
+            t!(lang, "danger-foreign-owner", owner = owner.to_string())
+        }
+        Danger::WritableByOthers { mode } => {
+            t!(lang, "danger-writable", mode = format!("{mode:04o}"))
+        }
+        Danger::WrongKind(Kind::Link) => t!(lang, "danger-link"),
+        Danger::WrongKind(Kind::Folder) => t!(lang, "danger-folder"),
+        Danger::WrongKind(Kind::File) => t!(lang, "danger-no-folder"),
+        Danger::WrongKind(Kind::Special) => t!(lang, "danger-special"),
+    }
+}
+
+/// How a secret that others may know becomes worthless.
+fn remedy(settings: &Settings, path: &Path) -> String {
+    if path == serving::path(&settings.home) {
+        return t!(settings.lang, "private-restart-todo");
+    }
+    // The id is no secret; without one, the list of keys shows it.
+    let id = serving::read_token(&settings.home)
+        .ok()
+        .and_then(|token| token.split('_').nth(1).map(str::to_owned))
+        .unwrap_or_else(|| "ID".to_owned());
+    t!(settings.lang, "private-rotate-todo", id = id)
+}
+
+fn files(settings: &Settings) -> Vec<(PathBuf, Class)> {
+    let home = &settings.home;
+    let places = &settings.configuration.places;
+    let mut files: Vec<_> = PRIVATE
+        .iter()
+        .map(|name| (home.join(name), Class::Private))
+        .collect();
+    files.push((serving::token_path(home), Class::Secret));
+    // Whatever else stands in its place is no secret: it is treated as stale, and replaced.
+    let notice = serving::path(home);
+    if std::fs::symlink_metadata(&notice).is_ok_and(|about| about.is_file()) {
+        files.push((notice, Class::Secret));
+    }
+    files.push((places.user_file.clone(), Class::Settings));
+    files.push((places.trust_file.clone(), Class::Settings));
+    files
+}
