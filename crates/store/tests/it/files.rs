@@ -486,7 +486,7 @@ async fn a_record_that_contradicts_its_journal_is_noticed() {
     for (sql, expected) in [
         (
             "UPDATE runs SET task = 'other' WHERE task = 'task 1'",
-            "the record of run 1 has another task or agent",
+            "the record of run 1 has another `task` than its journal",
         ),
         (
             "UPDATE runs SET status = 'completed' WHERE task = 'task 1'",
