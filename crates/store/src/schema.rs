@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -192,9 +193,7 @@ fn refuse_foreign(connection: &Connection) -> Done<()> {
 
 /// The tables, indexes, views and triggers that are not what the migrations make.
 pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
-    let memory = Connection::open_in_memory()?;
-    migrate(&memory)?;
-    let (expected, found) = (objects(&memory)?, objects(connection)?);
+    let (expected, found) = (expected()?, objects(connection)?);
     let missing_or_changed = expected
         .iter()
         .filter_map(|(name, sql)| match found.get(name) {
@@ -212,8 +211,30 @@ pub(crate) fn differences(connection: &Connection) -> Done<Vec<String>> {
         .collect())
 }
 
+/// Makes the table of runs, and nothing else, in an empty database.
+pub(crate) fn make_runs(connection: &Connection) -> Done<()> {
+    let sql = expected()?.get("table runs").and_then(Option::as_deref);
+    connection.execute_batch(sql.unwrap_or_default())?;
+    Ok(())
+}
+
+/// The schema that the migrations make. It is computed once for a process.
+fn expected() -> Done<&'static Objects> {
+    static EXPECTED: OnceLock<Objects> = OnceLock::new();
+    if let Some(known) = EXPECTED.get() {
+        return Ok(known);
+    }
+    let memory = Connection::open_in_memory()?;
+    migrate(&memory)?;
+    let made = objects(&memory)?;
+    Ok(EXPECTED.get_or_init(|| made))
+}
+
+/// The statements that made the objects of a schema, by kind and name.
+type Objects = BTreeMap<String, Option<String>>;
+
 /// Every object of a schema with the statement that made it. SQLite's own are left out.
-fn objects(connection: &Connection) -> Done<BTreeMap<String, Option<String>>> {
+fn objects(connection: &Connection) -> Done<Objects> {
     sql::all(
         connection,
         "SELECT type || ' ' || name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'",

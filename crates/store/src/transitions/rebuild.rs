@@ -72,7 +72,7 @@ const AT_THE_END: [&str; 2] = ["changes", "changes_fate"];
 /// Costs are sums of fractions; the order of summands may differ.
 const COST_TOLERANCE: f64 = 1e-9;
 
-/// An empty store in memory, in which rows are made again.
+/// An empty table of runs in memory, in which rows are made again.
 #[derive(Debug)]
 pub(crate) struct Rebuilder {
     memory: Connection,
@@ -80,9 +80,9 @@ pub(crate) struct Rebuilder {
 
 impl Rebuilder {
     pub(crate) fn new() -> Done<Self> {
-        Ok(Self {
-            memory: schema::open_in_memory()?,
-        })
+        let memory = Connection::open_in_memory()?;
+        schema::make_runs(&memory)?;
+        Ok(Self { memory })
     }
 
     /// The names of the columns that are not what the journal says.
