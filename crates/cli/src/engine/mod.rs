@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use sortie_core::{
     ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestId, RunId, RunRecord,
-    SessionKey, Status, Timestamp,
+    SessionKey, Status, StoreError, Timestamp,
 };
 use sortie_models::Directory;
-use sortie_runtime::{Agents, Fork, NewRun, Runtime};
+use sortie_runtime::{Agents, Fork, NewRun, Runtime, RuntimeError};
+use tokio::time::Instant;
 
 pub(crate) use feed::{Feed, Heard};
 pub(crate) use place::{Place, token};
@@ -25,6 +26,12 @@ use remote::Remote;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::wiring::{self, Started, Wishes};
+
+/// How long a command that found no server tries to take the store: a server that starts meanwhile has
+/// written its file long before.
+const LOST_RACE: Duration = Duration::from_secs(1);
+/// Between two attempts.
+const RACE_PAUSE: Duration = Duration::from_millis(50);
 
 /// What does the work.
 #[derive(Debug)]
@@ -68,8 +75,20 @@ impl Engine {
             ..Wishes::default()
         };
         let models = wiring::models(settings, Duration::ZERO, None);
-        let place = Place::find(settings).await?;
-        Self::start(settings, place, models, wishes).await
+        let deadline = Instant::now() + LOST_RACE;
+        loop {
+            let place = Place::find(settings).await?;
+            let started = Self::start(settings, place, Arc::clone(&models), wishes.clone()).await;
+            match started {
+                // A server that starts took the store between the look and the attempt: it is found next.
+                Err(Problem::Runtime(RuntimeError::Store(StoreError::Locked { .. })))
+                    if Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(RACE_PAUSE).await;
+                }
+                started => return started,
+            }
+        }
     }
 
     /// The runtime, if it is of this process.
