@@ -3,6 +3,7 @@
 //! A rule that several crates need lives here once. This crate depends on no other crate of the
 //! workspace, so any of them may use it.
 
+pub mod exact_folder;
 pub mod lifeline;
 pub mod nearest;
 pub mod private_files;

@@ -7,10 +7,13 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
+
+use crate::exact_folder;
 
 /// Opens a regular file for reading. A link as the last component is refused, not followed.
 pub fn open(path: &Path) -> io::Result<File> {
@@ -22,14 +25,51 @@ pub fn open_at(folder: impl AsFd, path: &Path) -> io::Result<File> {
     // NONBLOCK: opening a FIFO that has no writer returns at once. It has no effect on regular files.
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = openat(folder, path, flags, Mode::empty())?;
+    let file = openat(folder, path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::LOOP => not_regular("a symbolic link, which is not followed here"),
+        Errno::NXIO => not_regular("not a regular file"),
+        other => other.into(),
+    })?;
+    checked(file)
+}
+
+/// Opens a regular file for reading by a path that leads through no link at all.
+pub fn open_exact(path: &Path) -> io::Result<File> {
+    let parts = path.parent().zip(path.file_name());
+    let (folder, name) = parts.ok_or(io::ErrorKind::InvalidInput)?;
+    open_at(exact_folder::pass(folder)?, Path::new(name))
+}
+
+/// Reads a regular file of at most `max_bytes` by a path that leads through no link at all.
+pub fn read_exact(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_all(open_exact(path)?, max_bytes)
+}
+
+/// Opens a regular file for reading; a link that a person may have put there is followed. Opening
+/// never blocks, also if the link leads to a FIFO or a device.
+pub fn open_followed(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = openat(CWD, path, flags, Mode::empty()).map_err(|errno| match errno {
+        Errno::NXIO => not_regular("not a regular file"),
+        other => other.into(),
+    })?;
+    checked(file)
+}
+
+/// Reads a regular file of at most `max_bytes`; a link that a person may have put there is followed.
+pub fn read_followed(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_all(open_followed(path)?, max_bytes)
+}
+
+fn checked(file: OwnedFd) -> io::Result<File> {
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
+        return Err(not_regular("not a regular file"));
     }
     Ok(File::from(file))
+}
+
+fn not_regular(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
 /// Reads a regular file of at most `max_bytes`. A longer file is an error and is not read in part.
@@ -42,7 +82,8 @@ pub fn read_at(folder: impl AsFd, path: &Path, max_bytes: u64) -> io::Result<Vec
     read_all(open_at(folder, path)?, max_bytes)
 }
 
-fn read_all(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
+/// Reads an open regular file of at most `max_bytes`.
+pub fn read_all(file: File, max_bytes: u64) -> io::Result<Vec<u8>> {
     let size = file.metadata()?.len();
     if size > max_bytes {
         return Err(too_large(max_bytes));
@@ -69,7 +110,6 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use rustix::fs::mknodat;
-    use rustix::io::Errno;
 
     use super::*;
 
@@ -99,10 +139,34 @@ mod tests {
         sparse.set_len(1 << 40).unwrap();
         assert_eq!(kind_of(&path("file")), io::ErrorKind::FileTooLarge);
         assert_eq!(kind_of(&path("sparse")), io::ErrorKind::FileTooLarge);
-        let linked = read(&path("link"), MAX_BYTES).unwrap_err();
-        assert_eq!(linked.raw_os_error(), Some(Errno::LOOP.raw_os_error()));
+        assert_eq!(kind_of(&path("link")), io::ErrorKind::InvalidInput);
         assert_eq!(kind_of(&path("fifo")), io::ErrorKind::InvalidInput);
         assert_eq!(kind_of(folder.path()), io::ErrorKind::InvalidInput);
         assert_eq!(kind_of(Path::new("/dev/zero")), io::ErrorKind::InvalidInput);
+        symlink(path("fifo"), path("to fifo")).unwrap();
+        symlink("/dev/zero", path("to device")).unwrap();
+        for name in ["fifo", "to fifo", "to device", "."] {
+            let said = read_followed(&path(name), MAX_BYTES).unwrap_err();
+            assert_eq!(said.kind(), io::ErrorKind::InvalidInput, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_followed_only_where_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = std::fs::canonicalize(folder.path()).unwrap();
+        std::fs::create_dir(root.join("real")).unwrap();
+        std::fs::write(root.join("real/file"), "text").unwrap();
+        symlink("real", root.join("link")).unwrap();
+        symlink("file", root.join("real/other")).unwrap();
+        for (path, exact) in [
+            ("real/file", true),
+            ("real/other", false),
+            ("link/file", false),
+        ] {
+            let path = root.join(path);
+            assert_eq!(read_exact(&path, 4).is_ok(), exact);
+            assert_eq!(read_followed(&path, 4).unwrap(), b"text");
+        }
     }
 }

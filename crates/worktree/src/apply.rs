@@ -3,7 +3,7 @@
 //! The merge is made of objects: the present files become a tree, git merges trees, and what differs
 //! in the result is installed. The person's index is not touched: what came is uncommitted work.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -12,10 +12,11 @@ use sortie_core::BlobId;
 
 use crate::error::At as _;
 use crate::held::{open_folder, path_of};
-use crate::install::{self, Kind, Place, Plan, Step};
+use crate::install::{self, Kind, Object, Place, Plan, Step};
 use crate::own_git::OwnGit;
 use crate::paths::{below, is_among, is_safe, join, quoted};
 use crate::repository::Repository;
+use crate::sealed::Sealed;
 use crate::snapshot::{Looker, Snapshot, Stamp, View, copy_index, entries};
 use crate::{Result, WorktreeError, Worktrees, refs};
 
@@ -31,6 +32,10 @@ const MAX_NAMED_FILES: usize = 100;
 const NO_MODE: &[u8] = b"000000";
 /// How git writes the mode of a submodule.
 const SUBMODULE_MODE: &[u8] = b"160000";
+/// How git writes the mode of an ordinary file.
+const PLAIN_MODE: &str = "100644";
+/// The files that say how others are converted.
+const ATTRIBUTES_FILE: &[u8] = b".gitattributes";
 /// The exit code of a merge with conflicts.
 const CONFLICTED: i32 = 1;
 
@@ -69,12 +74,15 @@ pub(crate) struct Applying {
     pub(crate) root: PathBuf,
 }
 
-/// What is merged.
+/// Where new files are written, and what from.
 #[derive(Debug)]
-struct Sides<'a> {
-    base: &'a str,
-    theirs: &'a str,
-    ours: &'a Snapshot,
+struct Stage<'a> {
+    /// The git folder that borrows the objects of the repository.
+    own: &'a OwnGit,
+    sealed: &'a Sealed,
+    /// The tree of the present files.
+    ours: &'a str,
+    staging: &'a Path,
 }
 
 /// What has to be done to the files.
@@ -161,7 +169,7 @@ impl Worktrees {
         let scratch = self.scratch(repository)?;
         let own = &scratch.own;
         let index = own.dir.join("snapshot-index");
-        copy_index(repository, own, &index)?;
+        copy_index(repository, own, &index).await?;
         let held = open_folder(&repository.root)?;
         let view = View {
             git: &self.git,
@@ -171,16 +179,14 @@ impl Worktrees {
             no_object: &repository.no_commit(),
         };
         let ours = view.snapshot(self.bounds).await?;
-        let sides = Sides {
-            base,
-            theirs: commit,
-            ours: &ours,
-        };
-        let tree = match self.merge(own, &sides).await? {
+        // From here on only what was checked by its content is read.
+        let sealed = self.seal(own, repository, (base, commit), Some(&ours.tree));
+        let sealed = sealed.await?;
+        let tree = match self.merge(&sealed, &ours.tree).await? {
             Merged::Conflict(files) => return Ok(Applied::Conflict { files }),
             Merged::Clean { tree } => tree,
         };
-        let steps = self.steps(own, &ours.tree, &tree).await?;
+        let steps = self.steps(sealed.own(), &ours.tree, &tree).await?;
         let mut steps = match steps.permitted(commit) {
             Ok(steps) => steps,
             Err(applied) => return Ok(applied),
@@ -192,7 +198,13 @@ impl Worktrees {
         }
         if how == How::Write {
             let staging = install::stage_folder(&place)?;
-            self.stage(own, &tree, &staging, &steps).await?;
+            let stage = Stage {
+                own,
+                sealed: &sealed,
+                ours: &ours.tree,
+                staging: &staging,
+            };
+            self.stage(&stage, &steps).await?;
         }
         let conflicts = in_the_way(repository, &ours, &mut steps);
         if !conflicts.is_empty() {
@@ -229,11 +241,12 @@ impl Worktrees {
     }
 
     /// Merges three trees. Commits made for the purpose tell git what the base is.
-    async fn merge(&self, own: &OwnGit, sides: &Sides<'_>) -> Result<Merged> {
-        let (base, theirs) = (sides.base, self.tree_of(own, sides.theirs).await?);
-        let ours = &sides.ours.tree;
-        let ours = self.commit(own, ours, &[base], "ours\n").await?;
-        let theirs = self.commit(own, &theirs, &[base], "theirs\n").await?;
+    async fn merge(&self, sealed: &Sealed, ours: &str) -> Result<Merged> {
+        let own = sealed.own();
+        // The commits before the base are not there, and do not matter.
+        let base = self.commit(own, &sealed.base_tree, &[], "base\n").await?;
+        let ours = self.commit(own, ours, &[&base], "ours\n").await?;
+        let theirs = self.commit(own, &sealed.tree, &[&base], "theirs\n").await?;
         let call = self.git.on(&own.dir);
         let call = call.args(["merge-tree", "--write-tree", "-z", "--name-only"]);
         let answer = call.args([&ours, &theirs]).answer().await?;
@@ -253,7 +266,7 @@ impl Worktrees {
     /// What has to be done to the files, and what must not be.
     async fn steps(&self, own: &OwnGit, from: &str, to: &str) -> Result<Steps> {
         let call = self.git.on(&own.dir);
-        let call = call.args(["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff"]);
+        let call = call.args(["diff-tree", "-r", "-z", "--no-abbrev", "--no-renames"]);
         let listing = call.args([from, to, "--"]).output().await?;
         let mut parts = entries(&listing);
         let mut steps = Steps::default();
@@ -273,21 +286,81 @@ impl Worktrees {
     }
 
     /// Writes the new files, converted as the repository wants them, beside their places.
-    async fn stage(&self, own: &OwnGit, tree: &str, staging: &Path, steps: &[Step]) -> Result<()> {
+    async fn stage(&self, stage: &Stage<'_>, steps: &[Step]) -> Result<()> {
+        let own = stage.sealed.own();
         let index = own.dir.join("stage-index");
-        let call = self.git.on(&own.dir).index(&index);
-        call.args(["read-tree", tree]).output().await?;
+        let mut listed = self.attributes(stage, steps).await?;
         let mut input = Vec::new();
-        for step in steps.iter().filter(|step| step.kind != Kind::Remove) {
-            input.extend_from_slice(&step.path);
-            input.push(0);
+        for step in steps {
+            listed.remove(&step.path);
+            if let Some(object) = &step.object {
+                listed.insert(step.path.clone(), object.clone());
+                input.extend_from_slice(&step.path);
+                input.push(0);
+            }
         }
-        let call = self.git.on(&own.dir).work_tree(staging).index(&index);
+        let info = listed.into_iter().flat_map(|(path, object)| {
+            let entry = format!("{} {}\t", object.mode, object.name).into_bytes();
+            [entry, path, vec![0]].concat()
+        });
+        let call = self.git.on(&own.dir).index(&index);
+        call.args(["update-index", "-z", "--index-info"])
+            .input(info.collect())
+            .output()
+            .await?;
+        let call = self.git.on(&own.dir).work_tree(stage.staging).index(&index);
         call.args(["checkout-index", "-z", "--stdin"])
             .input(input)
             .output()
             .await
             .map(drop)
+    }
+
+    /// The attributes of the present files that say how the new ones are converted.
+    async fn attributes(
+        &self,
+        stage: &Stage<'_>,
+        steps: &[Step],
+    ) -> Result<BTreeMap<Vec<u8>, Object>> {
+        let mut places = BTreeSet::new();
+        for step in steps.iter().filter(|step| step.object.is_some()) {
+            let ends = step.path.iter().enumerate();
+            let ends = ends
+                .filter(|(_, byte)| **byte == b'/')
+                .map(|(at, _)| at + 1);
+            for end in std::iter::once(0).chain(ends) {
+                let place = [&step.path[..end], ATTRIBUTES_FILE].concat();
+                // A line break would end the question early.
+                if !place.contains(&b'\n') {
+                    places.insert(place);
+                }
+            }
+        }
+        let places: Vec<Vec<u8>> = places.into_iter().collect();
+        let ask = places.iter().flat_map(|place| {
+            let tree = format!("{}:", stage.ours).into_bytes();
+            [tree, place.clone(), vec![b'\n']].concat()
+        });
+        let format = "--batch-check=%(objecttype) %(objectname)";
+        let call = self.git.on(&stage.own.dir).args(["cat-file", format]);
+        let said = call.input(ask.collect()).output().await?;
+        let said = String::from_utf8_lossy(&said).into_owned();
+        let mut found = BTreeMap::new();
+        for (place, line) in places.into_iter().zip(said.lines()) {
+            if let Some(name) = line.strip_prefix("blob ") {
+                let object = Object {
+                    mode: PLAIN_MODE.to_owned(),
+                    name: name.to_owned(),
+                };
+                found.insert(place, object);
+            }
+        }
+        let wanted: BTreeSet<String> = found.values().map(|object| object.name.clone()).collect();
+        if !wanted.is_empty() {
+            self.take_over(stage.own, stage.sealed.own(), &wanted)
+                .await?;
+        }
+        Ok(found)
     }
 
     pub(crate) fn applying_file(&self, root: &Path) -> PathBuf {
@@ -351,6 +424,7 @@ pub(crate) fn unlock(file: &File, path: &Path) -> Result<()> {
 fn step(change: &[u8], path: &[u8]) -> Option<Step> {
     let mut fields = change.strip_prefix(b":")?.split(|byte| *byte == b' ');
     let (old, new) = (fields.next()?, fields.next()?);
+    let name = fields.nth(1)?;
     if old == SUBMODULE_MODE || new == SUBMODULE_MODE {
         return None;
     }
@@ -363,10 +437,15 @@ fn step(change: &[u8], path: &[u8]) -> Option<Step> {
     } else {
         Kind::ReplaceWithMode
     };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Some(Step {
         path: path.to_vec(),
         kind,
         stamp: None,
+        object: (kind != Kind::Remove).then(|| Object {
+            mode: text(new),
+            name: text(name),
+        }),
     })
 }
 

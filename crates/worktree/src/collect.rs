@@ -3,8 +3,10 @@
 use std::fs::{self, File};
 
 use crate::error::At as _;
+use crate::off_thread::off_thread;
 use crate::record::{Changes, Collected, Opened, Record, RunFolder, State};
 use crate::repository::Repository;
+use crate::sealed::Sealed;
 use crate::snapshot::{LeftOut, Snapshot, View, copy_with_time};
 use crate::summary::Between;
 use crate::{Result, Worktree, WorktreeError, Worktrees, refs};
@@ -60,9 +62,15 @@ impl Worktrees {
         }
         let commit = self.land(folder, record, opened, &snapshot.tree, &repository);
         let commit = commit.await?;
-        self.describe(folder, record, opened, commit, snapshot.left_out)
-            .await
-            .map(|changes| Collected::Changed(Box::new(changes)))
+        let sealed = self.seal(&own, &repository, (&opened.base, &commit), None);
+        let sealed = sealed.await?;
+        let described = self.describe(folder, record, opened, commit, &sealed);
+        let changes = Changes {
+            kept: (!snapshot.left_out.is_empty()).then(|| folder.tree()),
+            left_out: snapshot.left_out,
+            ..described.await?
+        };
+        Ok(Collected::Changed(Box::new(changes)))
     }
 
     /// Reads the child's files with our own index, which stays as it is in case of a second time.
@@ -73,7 +81,8 @@ impl Worktrees {
             return Err(std::io::Error::from(std::io::ErrorKind::NotADirectory)).at("open", &tree);
         }
         let index = own.dir.join("collect-index");
-        copy_with_time(&own.index(), &index)?;
+        let (from, to) = (own.index(), index.clone());
+        off_thread(move || copy_with_time(&from, &to)).await?;
         let view = View {
             git: &self.git,
             own: &own,
@@ -182,12 +191,11 @@ impl Worktrees {
         record: &Record,
         opened: &Opened,
         commit: String,
-        left_out: LeftOut,
+        sealed: &Sealed,
     ) -> Result<Changes> {
-        let own = folder.own_git();
         let between = Between {
             git: &self.git,
-            own: &own,
+            own: sealed.own(),
             base: &opened.base,
             commit: &commit,
         };
@@ -203,8 +211,8 @@ impl Worktrees {
             diff: summary.diff,
             is_diff_cut: summary.is_diff_cut,
             patch: folder.patch(),
-            kept: (!left_out.is_empty()).then(|| folder.tree()),
-            left_out,
+            kept: None,
+            left_out: LeftOut::default(),
             commit,
         })
     }

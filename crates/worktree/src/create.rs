@@ -112,7 +112,7 @@ impl Worktrees {
     /// Decides where a new worktree starts: at HEAD, or at a commit of what is not committed yet.
     async fn start(&self, repository: &Repository, own: &OwnGit) -> Result<Start> {
         let index = own.dir.join("snapshot-index");
-        copy_index(repository, own, &index)?;
+        copy_index(repository, own, &index).await?;
         let held = open_folder(&repository.root)?;
         let view = View {
             git: &self.git,

@@ -120,6 +120,35 @@ pub enum WorktreeError {
         /// The bound.
         seconds: u64,
     },
+    /// git waits for something that never comes.
+    #[error(
+        "git {what} made no progress for {seconds} s and was stopped. It waits for a file that is not a regular one, such as a pipe in place of .git/HEAD, of a file that .git/config includes, or of a .gitignore; find it with: find . -type p"
+    )]
+    Stuck {
+        /// The command.
+        what: String,
+        /// How long nothing happened.
+        seconds: u64,
+    },
+    /// A file of a repository is not what git expects.
+    #[error("{} is {what}; git is not run on it. Remove it or put the right file there", path.display())]
+    NotGits {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+    },
+    /// Objects of a repository do not have the content that their names are the hashes of.
+    #[error(
+        "the repository was tampered with or is damaged: the object {object} is missing or does not have the content that its name stands for. Nothing was done; look for more with: git fsck"
+    )]
+    Tampered {
+        /// The first of them.
+        object: String,
+    },
+    /// The process ends.
+    #[error("the work on the worktree was stopped")]
+    Stopped,
     /// git said too much.
     #[error("git {what} was stopped: it wrote more than {bytes} bytes")]
     Loud {

@@ -9,10 +9,25 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, Command};
 
+use crate::stall::{STALLED_AFTER, stalled};
 use crate::{Result, WorktreeError};
 
 /// Long enough to check out a large repository from a slow disk.
 const MAX_CALL_SECONDS: u64 = 300;
+/// Long enough for what only reads a few small files, with two waits for a lock.
+const MAX_SHORT_CALL_SECONDS: u64 = 30;
+/// The commands that read or write a few small files.
+const SHORT_CALLS: &[&str] = &[
+    "rev-parse",
+    "config",
+    "update-ref",
+    "worktree",
+    "commit-tree",
+];
+/// The memory of one git, without the files it maps. A repository can make it read a sparse file of
+/// a terabyte as a whole.
+#[cfg(target_os = "linux")]
+const MAX_MEMORY_BYTES: u64 = 4 << 30;
 /// Room for the names of some 500,000 files.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// What of git's complaints is repeated.
@@ -32,6 +47,8 @@ const CONFIG: &[&str] = &[
     "core.sshCommand=false",
     "core.alternateRefsCommand=true",
     "core.safecrlf=false",
+    // Whoever may write to the object store could put false trees into it.
+    "core.commitGraph=false",
     "credential.helper=",
     "protocol.allow=never",
     "commit.gpgSign=false",
@@ -292,13 +309,29 @@ impl<'a> Call<'a> {
             program: self.git.program.clone(),
             source,
         })?;
-        let talk = talk(child, bytes, max_bytes);
-        let limit = Duration::from_secs(MAX_CALL_SECONDS);
-        let Ok(said) = tokio::time::timeout(limit, talk).await else {
-            // Dropped with its future, git has been killed.
+        let process = child.id();
+        bound_memory(process);
+        let seconds = if SHORT_CALLS.contains(&self.what.as_str()) {
+            MAX_SHORT_CALL_SECONDS
+        } else {
+            MAX_CALL_SECONDS
+        };
+        let limit = Duration::from_secs(seconds);
+        let talk = tokio::time::timeout(limit, talk(child, bytes, max_bytes));
+        // Dropped with its future, git is killed.
+        let said = tokio::select! {
+            said = talk => said,
+            () = stalled(process) => {
+                return Err(WorktreeError::Stuck {
+                    what: self.what,
+                    seconds: STALLED_AFTER.as_secs(),
+                });
+            }
+        };
+        let Ok(said) = said else {
             return Err(WorktreeError::Slow {
                 what: self.what,
-                seconds: MAX_CALL_SECONDS,
+                seconds,
             });
         };
         said.map_err(|source| WorktreeError::NoGit {
@@ -322,6 +355,24 @@ impl Answer {
         &self.complaint
     }
 }
+
+/// Bounds the memory of a git that has just been started.
+#[cfg(target_os = "linux")]
+fn bound_memory(process: Option<u32>) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let process = process.and_then(|process| i32::try_from(process).ok());
+    if let Some(process) = process.and_then(Pid::from_raw) {
+        let limit = Rlimit {
+            current: Some(MAX_MEMORY_BYTES),
+            maximum: Some(MAX_MEMORY_BYTES),
+        };
+        // It may have ended already, and some containers forbid the call.
+        prlimit(Some(process), Resource::Data, limit).ok();
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn bound_memory(_process: Option<u32>) {}
 
 async fn talk(mut child: Child, input: Vec<u8>, max_bytes: usize) -> std::io::Result<Answer> {
     let stdin = child.stdin.take();

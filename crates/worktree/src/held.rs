@@ -3,13 +3,13 @@
 //! Every path that is given here had no links when it was decided about: one that is there now was
 //! put there since, by somebody who wants us to work elsewhere.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use sortie_base::{exact_folder, regular_file};
 
 use crate::error::At as _;
 use crate::{Result, WorktreeError};
@@ -18,41 +18,17 @@ const LISTING: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// To look for a name in a folder. Where the system can, this takes no right to list it.
-#[cfg(target_os = "linux")]
-const PASSING: OFlags = LISTING.union(OFlags::PATH);
-#[cfg(not(target_os = "linux"))]
-const PASSING: OFlags = LISTING;
 
 /// Opens a folder by a path without links.
 pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
-    walk(path).map_err(|errno| match errno {
-        Errno::NOTDIR | Errno::LOOP => WorktreeError::Swapped(path.to_owned()),
-        other => WorktreeError::File {
+    exact_folder::open(path).map_err(|error| match Errno::from_io_error(&error) {
+        Some(Errno::NOTDIR | Errno::LOOP) => WorktreeError::Swapped(path.to_owned()),
+        Some(_) | None => WorktreeError::File {
             what: "open",
             path: path.to_owned(),
-            source: other.into(),
+            source: error,
         },
     })
-}
-
-fn walk(path: &Path) -> std::result::Result<OwnedFd, Errno> {
-    if !path.is_absolute() {
-        return Err(Errno::INVAL);
-    }
-    let mut held = rustix::fs::open("/", PASSING, Mode::empty())?;
-    for part in path.components() {
-        match part {
-            Component::RootDir => {}
-            Component::Normal(name) => {
-                held = rustix::fs::openat(&held, name, PASSING, Mode::empty())?;
-            }
-            Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
-                return Err(Errno::INVAL);
-            }
-        }
-    }
-    rustix::fs::openat(&held, ".", LISTING, Mode::empty())
 }
 
 /// A path that leads to a folder which is held, whatever becomes of its name; a process that is
@@ -72,30 +48,12 @@ pub(crate) fn path_of(_folder: &OwnedFd, named: &Path) -> PathBuf {
 /// Reads a file of a folder without links. A link, or anything but a file, is none; one that is longer
 /// than a bound is refused, because a part of it would say something else.
 pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+    let Ok(file) = regular_file::open_exact(path) else {
         return Ok(None);
     };
-    let Ok(folder) = walk(folder) else {
-        return Ok(None);
-    };
-    // Without NONBLOCK, opening a pipe would wait for its other end.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::openat(&folder, name, flags, Mode::empty()) else {
-        return Ok(None);
-    };
-    let file = File::from(file);
-    if !file.metadata().at("read", path)?.is_file() {
-        return Ok(None);
-    }
-    let mut bytes = Vec::new();
-    file.take(max_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .at("read", path)?;
-    if bytes.len() as u64 > max_bytes {
-        let words = format!("it is longer than {max_bytes} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, words)).at("read", path);
-    }
-    Ok(Some(bytes))
+    regular_file::read_all(file, max_bytes)
+        .map(Some)
+        .at("read", path)
 }
 
 /// Makes a folder beneath another, with those above it; none of them may be a link.

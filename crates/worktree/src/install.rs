@@ -60,6 +60,18 @@ pub(crate) struct Step {
     pub(crate) kind: Kind,
     /// What is there now.
     pub(crate) stamp: Option<Stamp>,
+    /// What comes, if something does. Not needed to undo a step.
+    #[serde(skip)]
+    pub(crate) object: Option<Object>,
+}
+
+/// A file or a link as git stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Object {
+    /// Its mode, as git writes it.
+    pub(crate) mode: String,
+    /// Its name: the hash of its content.
+    pub(crate) name: String,
 }
 
 /// What is to be done.

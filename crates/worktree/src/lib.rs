@@ -17,6 +17,14 @@
 //!   program. Line endings are converted as the repository says; filters are not run, so files kept
 //!   by git-lfs that nobody changed appear as their pointers.
 //!
+//! # Objects are checked, files are regular
+//! Whoever may write to the repository may replace its objects too, and git does not compare the
+//! content of a tree or a file with its name when it reads it. So what is shown and what is applied is
+//! read from a *sealed* git folder: the objects in question are copied there by `index-pack`, which
+//! computes every name anew, and nothing is borrowed. A file of the repository that is a pipe would
+//! block git: the usual ones are looked at before git is started, and a git that makes no progress is
+//! stopped after seconds.
+//!
 //! # Uncommitted changes
 //! The child sees what the person sees: changed and new files that are not ignored are made part of
 //! a commit that the worktree starts from. It is made with an index of our own; the person's index,
@@ -38,15 +46,19 @@ mod collect;
 mod create;
 mod error;
 mod git;
+mod git_files;
 mod held;
 mod install;
+mod off_thread;
 mod own_git;
 mod paths;
 mod record;
 mod refs;
 mod relocate;
 mod repository;
+mod sealed;
 mod snapshot;
+mod stall;
 mod summary;
 mod sweep;
 mod worktrees;

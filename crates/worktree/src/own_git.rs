@@ -31,7 +31,20 @@ impl OwnGit {
 
     /// Writes one.
     pub(crate) fn write(dir: &Path, repository: &Repository) -> Result<Self> {
+        write(dir, repository, &[repository.objects()])?;
+        Ok(Self::at(dir.to_owned()))
+    }
+
+    /// Writes one that borrows nothing.
+    pub(crate) fn write_alone(dir: &Path, repository: &Repository) -> Result<Self> {
         write(dir, repository, &[])?;
+        // Without the commits that it is about.
+        match fs::remove_file(dir.join("shallow")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error).at("remove", &dir.join("shallow"));
+            }
+            Ok(()) | Err(_) => {}
+        }
         Ok(Self::at(dir.to_owned()))
     }
 
@@ -64,7 +77,7 @@ pub(crate) fn write_for_child(
     ours: &OwnGit,
     child: &ForChild<'_>,
 ) -> Result<()> {
-    write(dir, repository, &[ours.objects()])?;
+    write(dir, repository, &[repository.objects(), ours.objects()])?;
     put(
         &dir.join("HEAD"),
         format!("ref: refs/heads/{}\n", child.branch),
@@ -85,12 +98,11 @@ fn write(dir: &Path, repository: &Repository, borrowed: &[PathBuf]) -> Result<()
         let folder = dir.join(folder);
         fs::create_dir_all(&folder).at("make", &folder)?;
     }
-    let mut alternates = repository.objects().display().to_string();
+    let mut alternates = String::new();
     for folder in borrowed {
         // Writing to a String cannot fail.
-        write!(alternates, "\n{}", folder.display()).ok();
+        writeln!(alternates, "{}", folder.display()).ok();
     }
-    alternates.push('\n');
     put(&dir.join("objects/info/alternates"), alternates)?;
     put(&dir.join("HEAD"), "ref: refs/heads/none\n")?;
     put(&dir.join("config"), config(repository))?;

@@ -4,7 +4,9 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::git::Git;
+use crate::git_files;
 use crate::held::{open_folder, path_of, read_file};
+use crate::off_thread::off_thread;
 use crate::{Result, WorktreeError};
 
 /// Settings that decide how files look, and run nothing. All others of a repository are ignored.
@@ -46,6 +48,8 @@ impl Repository {
             }
             other => other?,
         };
+        let above = workspace.to_owned();
+        off_thread(move || git_files::check_above(&above)).await?;
         // Git begins in the folder that was opened, and says itself where that is.
         let asked = git.discovering(&path_of(&held, workspace)).args([
             "rev-parse",
@@ -71,6 +75,8 @@ impl Repository {
         };
         let (root, git_dir) = (PathBuf::from(root), PathBuf::from(git_dir));
         let common_dir = PathBuf::from(common_dir);
+        let found = [git_dir.clone(), common_dir.clone()];
+        off_thread(move || found.iter().try_for_each(|folder| git_files::check(folder))).await?;
         if !is_of(&root, &git_dir, &common_dir) && !names(git, &git_dir, &root).await? {
             return Err(WorktreeError::NotItsOwn { root, git_dir });
         }

@@ -3,20 +3,28 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use sortie_base::regular_file;
 
 use crate::error::At as _;
 use crate::git::{Call, Git};
+use crate::held::open_folder;
+use crate::off_thread::off_thread;
 use crate::own_git::OwnGit;
 use crate::repository::Repository;
 use crate::{Result, WorktreeError};
 
 /// How many files that stayed out are named; the rest is counted.
 const MAX_NAMED: usize = 50;
+/// The largest index with its other half: that of a million files.
+const MAX_INDEX_BYTES: u64 = 128 << 20;
 /// How git writes the mode of a submodule.
 const SUBMODULE_MODE: &[u8] = b"160000";
 
@@ -112,35 +120,87 @@ pub(crate) struct Snapshot {
 }
 
 /// Copies the index of the main checkout, so that files that it knows need not be read again.
-pub(crate) fn copy_index(repository: &Repository, own: &OwnGit, index: &Path) -> Result<()> {
-    let source = repository.git_dir.join("index");
-    if !source.exists() {
+///
+/// An agent in the main checkout may have replaced the index by a pipe, a device, a link or a sparse
+/// file of a terabyte: only a regular file within a bound is copied, and opening it never blocks.
+pub(crate) async fn copy_index(repository: &Repository, own: &OwnGit, index: &Path) -> Result<()> {
+    let (git_dir, own, index) = (
+        repository.git_dir.clone(),
+        own.dir.clone(),
+        index.to_owned(),
+    );
+    off_thread(move || copy_index_files(&git_dir, &own, &index)).await
+}
+
+fn copy_index_files(git_dir: &Path, own: &Path, index: &Path) -> Result<()> {
+    let folder = open_folder(git_dir)?;
+    let Some(found) = IndexFile::read(&folder, git_dir, "index", MAX_INDEX_BYTES)? else {
         return Ok(());
-    }
-    copy_with_time(&source, index)?;
-    let entries = fs::read_dir(&repository.git_dir).at("list", &repository.git_dir)?;
-    for entry in entries {
-        let entry = entry.at("list", &repository.git_dir)?;
-        // An index may be split; git looks for its other half in the git folder.
-        if entry.file_name().as_bytes().starts_with(b"sharedindex.") {
-            let to = own.dir.join(entry.file_name());
-            fs::copy(entry.path(), to).at("copy", &entry.path())?;
+    };
+    found.write(index)?;
+    // An index may be split; git looks for its other half in the git folder.
+    let left = MAX_INDEX_BYTES - found.bytes.len() as u64;
+    for name in other_halves(&found.bytes) {
+        if let Some(half) = IndexFile::read(&folder, git_dir, &name, left)? {
+            return half.write(&own.join(name));
         }
     }
     Ok(())
 }
 
-/// Copies an index with its time: git takes a file that changed at that time for uncertain, and
-/// with a later time it would take the file's old content for the present one.
+/// The names that the other half of a split index may have: an extension `link`, its length in four
+/// bytes, then the name of the half. Entries stand before the extensions, so the last ones count.
+fn other_halves(index: &[u8]) -> Vec<String> {
+    let found = index.windows(4).rposition(|word| word == b"link");
+    let mut names = Vec::new();
+    if let Some(at) = found {
+        for length in [20, 32] {
+            if let Some(name) = index.get(at + 8..at + 8 + length) {
+                let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+                names.push(format!("sharedindex.{name}"));
+            }
+        }
+    }
+    names
+}
+
+/// An index, with the time that git compares files with: git takes a file that changed at that time
+/// for uncertain, and with a later time it would take the file's old content for the present one.
+struct IndexFile {
+    bytes: Vec<u8>,
+    modified: SystemTime,
+}
+
+impl IndexFile {
+    fn read(folder: &OwnedFd, path: &Path, name: &str, max_bytes: u64) -> Result<Option<Self>> {
+        let path = path.join(name);
+        let file = match regular_file::open_at(folder, Path::new(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.at("read", &path)?,
+        };
+        let modified = file.metadata().and_then(|seen| seen.modified());
+        let modified = modified.at("read", &path)?;
+        let bytes = regular_file::read_all(file, max_bytes).at("read", &path)?;
+        Ok(Some(Self { bytes, modified }))
+    }
+
+    fn write(&self, to: &Path) -> Result<()> {
+        fs::write(to, &self.bytes).at("write", to)?;
+        set_time(to, self.modified)
+    }
+}
+
+/// Copies an index of ours, which no agent can reach, with its time.
 pub(crate) fn copy_with_time(from: &Path, to: &Path) -> Result<()> {
     let time = fs::metadata(from).and_then(|seen| seen.modified());
     let time = time.at("read", from)?;
     fs::copy(from, to).at("copy", from)?;
-    let file = fs::OpenOptions::new()
-        .append(true)
-        .open(to)
-        .at("open", to)?;
-    file.set_modified(time).at("change", to)
+    set_time(to, time)
+}
+
+fn set_time(path: &Path, time: SystemTime) -> Result<()> {
+    let file = fs::OpenOptions::new().append(true).open(path);
+    file.at("open", path)?.set_modified(time).at("change", path)
 }
 
 impl View<'_> {
@@ -152,7 +212,8 @@ impl View<'_> {
     /// Writes the present files as a tree. The index is changed.
     pub(crate) async fn snapshot(&self, bounds: SnapshotBounds) -> Result<Snapshot> {
         let found = self.differences().await?;
-        let choice = Choice::of(self.files, &found, bounds);
+        let files = self.files.to_owned();
+        let choice = off_thread(move || Ok(Choice::of(&files, found, bounds))).await?;
         self.forget(&choice.gone).await?;
         self.take(&choice.taken).await?;
         let tree = self.call().args(["write-tree"]).line().await?;
@@ -203,7 +264,7 @@ impl View<'_> {
         Ok(found)
     }
 
-    async fn forget(&self, paths: &[&[u8]]) -> Result<()> {
+    async fn forget(&self, paths: &[Vec<u8>]) -> Result<()> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -220,7 +281,7 @@ impl View<'_> {
         call.input(input).output().await.map(drop)
     }
 
-    async fn take(&self, paths: &[&[u8]]) -> Result<()> {
+    async fn take(&self, paths: &[Vec<u8>]) -> Result<()> {
         if paths.is_empty() {
             return Ok(());
         }
@@ -245,28 +306,28 @@ enum Known {
 
 /// What is to become of each difference.
 #[derive(Debug, Default)]
-struct Choice<'a> {
-    gone: Vec<&'a [u8]>,
-    taken: Vec<&'a [u8]>,
+struct Choice {
+    gone: Vec<Vec<u8>>,
+    taken: Vec<Vec<u8>>,
     left_out: LeftOut,
     absent: HashSet<Vec<u8>>,
 }
 
-impl<'a> Choice<'a> {
-    fn of(root: &Path, found: &'a BTreeMap<Vec<u8>, Known>, bounds: SnapshotBounds) -> Self {
+impl Choice {
+    fn of(root: &Path, found: BTreeMap<Vec<u8>, Known>, bounds: SnapshotBounds) -> Self {
         let mut choice = Self::default();
         let mut looker = Looker::new(root);
         let mut total_bytes = 0;
         for (path, known) in found {
-            let seen = looker.look(path);
-            match judge(*known, path, seen.as_ref(), bounds) {
+            let seen = looker.look(&path);
+            match judge(known, &path, seen.as_ref(), bounds) {
                 Verdict::Gone => choice.gone.push(path),
-                Verdict::LeaveOut(why) => choice.leave_out(path, why),
+                Verdict::LeaveOut(why) => choice.leave_out(&path, why),
                 Verdict::Take(bytes) => {
                     let is_full = choice.taken.len() >= bounds.max_files
                         || total_bytes + bytes > bounds.max_total_bytes;
                     if is_full {
-                        choice.leave_out(path, WhyLeftOut::TooMuch);
+                        choice.leave_out(&path, WhyLeftOut::TooMuch);
                     } else {
                         total_bytes += bytes;
                         choice.taken.push(path);

@@ -79,9 +79,11 @@ impl Worktrees {
         let repository = Repository::find(&self.git, repository).await?;
         refs::check_at(&self.git, &repository, branch, commit).await?;
         let scratch = self.scratch(&repository)?;
+        let sealed = self.seal(&scratch.own, &repository, (base, commit), None);
+        let sealed = sealed.await?;
         let between = Between {
             git: &self.git,
-            own: &scratch.own,
+            own: sealed.own(),
             base,
             commit,
         };
@@ -120,14 +122,24 @@ impl Worktrees {
 
     /// A git folder for the length of one call.
     pub(crate) fn scratch(&self, repository: &Repository) -> Result<Scratch> {
+        let own = OwnGit::write(&self.scratch_dir()?, repository);
+        own.map(|own| Scratch { own })
+    }
+
+    /// The same, with no objects of others.
+    pub(crate) fn scratch_without_objects(&self, repository: &Repository) -> Result<Scratch> {
+        let own = OwnGit::write_alone(&self.scratch_dir()?, repository);
+        own.map(|own| Scratch { own })
+    }
+
+    fn scratch_dir(&self) -> Result<PathBuf> {
         let number = SCRATCH_COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", std::process::id());
         let dir = self.folder.join(SCRATCH_FOLDER).join(name);
         // A process of the same id may have died here long ago.
         remove_folder(&dir)?;
         fs::create_dir_all(&dir).at("make", &dir)?;
-        let own = OwnGit::write(&dir, repository);
-        own.map(|own| Scratch { own })
+        Ok(dir)
     }
 }
 

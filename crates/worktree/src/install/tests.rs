@@ -35,6 +35,7 @@ fn scene() -> Scene {
     let step = |path: &str, kind| Step {
         path: path.as_bytes().to_vec(),
         kind,
+        object: None,
         stamp: fs::symlink_metadata(root.join(path))
             .ok()
             .as_ref()

@@ -1,6 +1,7 @@
 //! Real repositories, a real git, and children that mean no good.
 
 mod apply;
+mod blocked;
 mod crash;
 mod hostile;
 mod kinds;
@@ -8,3 +9,4 @@ mod planted;
 mod repositories;
 mod support;
 mod swapped;
+mod tampered;

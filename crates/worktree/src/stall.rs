@@ -1,0 +1,124 @@
+//! Notices a git that waits for something that never comes.
+//!
+//! A repository can make git open a pipe: as a file of the git folder, as a file that its
+//! configuration includes, as an object, or as a `.gitignore` anywhere. No list of names is complete,
+//! so the process itself is watched: a git that sleeps and neither computes nor wakes up even once
+//! within [`STALLED_AFTER`] is stuck. Work on a slow disk counts as progress, because the process is
+//! then in a sleep that cannot be interrupted; so do waits for a lock, which wake up again and again.
+
+use std::time::Duration;
+
+/// How often the process is looked at.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+/// How many samples have to be the same.
+const SAME_SAMPLES: u64 = 5;
+/// How long nothing may happen.
+pub(crate) const STALLED_AFTER: Duration = Duration::from_secs(SAME_SAMPLES);
+
+/// Ends when a process has stalled. Where the system does not tell, it never does.
+pub(crate) async fn stalled(process: Option<u32>) {
+    let Some(process) = process else {
+        return std::future::pending().await;
+    };
+    let mut last: Option<Activity> = None;
+    let mut same = 0;
+    loop {
+        tokio::time::sleep(SAMPLE_EVERY).await;
+        let now = Activity::of(process);
+        let is_idle = now.as_ref().is_some_and(|now| now.sleeps) && now == last;
+        same = if is_idle { same + 1 } else { 0 };
+        if same == SAME_SAMPLES {
+            return;
+        }
+        last = now;
+    }
+}
+
+/// What the threads of a process have done so far.
+#[derive(Debug, PartialEq, Eq)]
+struct Activity {
+    /// Whether all of them sleep in a way that a signal would end.
+    sleeps: bool,
+    /// What they used and how often they were switched, as the system writes it.
+    numbers: Vec<String>,
+}
+
+impl Activity {
+    #[cfg(target_os = "linux")]
+    fn of(process: u32) -> Option<Self> {
+        let mut activity = Self {
+            sleeps: true,
+            numbers: Vec::new(),
+        };
+        for thread in std::fs::read_dir(format!("/proc/{process}/task")).ok()? {
+            let thread = thread.ok()?.path();
+            let status = std::fs::read_to_string(thread.join("status")).ok()?;
+            let stat = std::fs::read_to_string(thread.join("stat")).ok()?;
+            activity.add(&stat, &status)?;
+        }
+        activity.numbers.sort();
+        Some(activity)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(_process: u32) -> Option<Self> {
+        None
+    }
+
+    fn add(&mut self, stat: &str, status: &str) -> Option<()> {
+        // The name of the program stands in brackets and may contain anything.
+        let (_, fields) = stat.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        self.sleeps &= fields.next()? == "S";
+        let mut used = fields.skip(10);
+        let times = (used.next()?, used.next()?);
+        let switches: Vec<&str> = status
+            .lines()
+            .filter(|line| line.contains("ctxt_switches"))
+            .collect();
+        self.numbers.push(format!("{times:?} {switches:?}"));
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activity_is_read() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 55 66 0 0 20 0 1 0 9";
+        let status = "Name:\ta\nvoluntary_ctxt_switches:\t3\nnonvoluntary_ctxt_switches:\t4\n";
+        let mut activity = Activity {
+            sleeps: true,
+            numbers: Vec::new(),
+        };
+        activity.add(stat, status).unwrap();
+        assert!(activity.sleeps);
+        let numbers = activity.numbers.concat();
+        for part in ["\"55\", \"66\"", "\\t3", "\\t4"] {
+            assert!(numbers.contains(part), "{part} in {numbers}");
+        }
+        activity.add(&stat.replace(" S ", " D "), status).unwrap();
+        assert!(!activity.sleeps, "waiting for a disk is progress");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn only_a_process_that_does_nothing_has_stalled() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+        let start = |program: &str, arguments: &[&str]| {
+            let mut command = tokio::process::Command::new(program);
+            command.args(arguments).kill_on_drop(true).spawn().unwrap()
+        };
+        let stuck = start("cat", &[&pipe.display().to_string()]);
+        let waking = start("sh", &["-c", "while :; do sleep 0.2; done"]);
+        tokio::select! {
+            () = stalled(waking.id()) => panic!("it wakes up again and again"),
+            () = stalled(stuck.id()) => {}
+        }
+    }
+}
