@@ -30,8 +30,11 @@ pub(crate) use kept::Kept;
 use kept::KeptInside;
 pub(crate) use place::{NewContent, Parents, Place};
 
-/// The longest path taken from a model.
+/// The longest path taken from a model: `PATH_MAX` of Linux.
 const MAX_PATH_BYTES: usize = 4096;
+/// The most parts of a path taken from a model. The deepest folders of real projects have some 50;
+/// without a bound each file tool would look at up to 2,048 folders for one path.
+const MAX_PATH_PARTS: usize = 256;
 /// How many entries of one directory are read.
 pub(crate) const MAX_DIRECTORY_ENTRIES: usize = 50_000;
 /// How many similar names are named when a file is missing.
@@ -155,7 +158,17 @@ impl Workspace {
     /// The path relative to the workspace, by its words alone.
     pub(crate) fn locate(&self, path: &str) -> Result<PathBuf, ToolFailure> {
         crate::arguments::at_most("path", path, MAX_PATH_BYTES)?;
+        if path.contains('\0') {
+            return Err(ToolFailure::new(
+                "`path` contains a NUL character, which no file name can have. Remove it.",
+            ));
+        }
         let given = Path::new(path);
+        if given.components().count() > MAX_PATH_PARTS {
+            return Err(ToolFailure::new(format!(
+                "`path` has more than {MAX_PATH_PARTS} parts. Give a shorter path, relative to the workspace and without `..`."
+            )));
+        }
         let relative = if given.is_absolute() {
             let stripped = given.strip_prefix(&self.root);
             stripped.map_err(|_| outside(path, &self.root))?
@@ -231,7 +244,13 @@ impl Workspace {
     /// What a directory holds, as far as policy permits.
     pub(crate) fn list(&self, path: &Path) -> Result<Listing, ToolFailure> {
         let directory = self.open_directory(path)?;
-        let (mut entries, cut) = self.read_entries(&directory, path)?;
+        self.listing(directory, path)
+    }
+
+    /// What an open directory holds, as far as policy permits.
+    fn listing(&self, directory: OwnedFd, path: &Path) -> Result<Listing, ToolFailure> {
+        let (mut entries, cut) =
+            read_entries(&directory).map_err(|errno| unreadable(path, errno))?;
         let real = self.real(directory.as_fd(), path)?;
         self.kept.refuse(&real, path)?;
         let all = entries.len();
@@ -249,30 +268,6 @@ impl Workspace {
             directory,
             cut,
         })
-    }
-
-    fn read_entries(
-        &self,
-        directory: &OwnedFd,
-        path: &Path,
-    ) -> Result<(Vec<Entry>, bool), ToolFailure> {
-        let mut entries = Vec::new();
-        let reading = Dir::read_from(directory).map_err(|errno| self.explain(path, errno))?;
-        for item in reading {
-            let item = item.map_err(|errno| self.explain(path, errno))?;
-            let name = OsStr::from_bytes(item.file_name().to_bytes());
-            if name == "." || name == ".." {
-                continue;
-            }
-            if entries.len() == MAX_DIRECTORY_ENTRIES {
-                return Ok((entries, true));
-            }
-            entries.push(Entry {
-                name: name.to_owned(),
-                kind: kind_of(directory, name, item.file_type()),
-            });
-        }
-        Ok((entries, false))
     }
 
     /// Where an open object really lies, relative to the workspace and without links. Empty is the
@@ -339,7 +334,12 @@ impl Workspace {
         } else {
             folder
         };
-        let Ok(Listing { entries, .. }) = self.list(shown) else {
+        // Not by `list`: its failure would look for names similar to the folder's, and so on upwards.
+        let opened = self
+            .resolver
+            .open(self.directory.as_fd(), shown, DIRECTORY_FLAGS);
+        let Ok(Ok(Listing { entries, .. })) = opened.map(|folder| self.listing(folder, shown))
+        else {
             return Vec::new();
         };
         let name = name.to_string_lossy().to_lowercase();
@@ -384,10 +384,7 @@ impl Workspace {
             Errno::AGAIN => {
                 format!("{path_shown} was moved around while it was opened. Try again.")
             }
-            other => format!(
-                "{path_shown} cannot be used ({}). Check the path, then try again.",
-                describe(other)
-            ),
+            other => return unreadable(path, other),
         })
     }
 
@@ -446,6 +443,25 @@ fn regular(fd: OwnedFd, path: &Path) -> Result<OpenFile, ToolFailure> {
     }
 }
 
+fn read_entries(directory: &OwnedFd) -> Result<(Vec<Entry>, bool), Errno> {
+    let mut entries = Vec::new();
+    for item in Dir::read_from(directory)? {
+        let item = item?;
+        let name = OsStr::from_bytes(item.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        if entries.len() == MAX_DIRECTORY_ENTRIES {
+            return Ok((entries, true));
+        }
+        entries.push(Entry {
+            name: name.to_owned(),
+            kind: kind_of(directory, name, item.file_type()),
+        });
+    }
+    Ok((entries, false))
+}
+
 /// Refuses what policy does not permit, or says nothing about.
 fn refuse_unless(verdict: Option<Verdict>, words: &Path) -> Result<(), ToolFailure> {
     let why = match verdict {
@@ -460,6 +476,14 @@ fn refuse_unless(verdict: Option<Verdict>, words: &Path) -> Result<(), ToolFailu
     )))
 }
 
+fn unreadable(path: &Path, errno: Errno) -> ToolFailure {
+    ToolFailure::new(format!(
+        "{} cannot be used ({}). Check the path, then try again.",
+        path.display(),
+        describe(errno)
+    ))
+}
+
 /// Size and time of an entry of a directory, without following it.
 pub(crate) fn stat(directory: &OwnedFd, name: &OsStr) -> Option<Stat> {
     rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()
@@ -467,7 +491,7 @@ pub(crate) fn stat(directory: &OwnedFd, name: &OsStr) -> Option<Stat> {
 
 fn outside(path: &str, root: &Path) -> ToolFailure {
     ToolFailure::new(format!(
-        "{path} leads outside the workspace {}. File tools work only inside it: use a path relative to it.",
+        "{path} leads outside the workspace {}. File tools work only inside it: use a path relative to it, or read the file with exec.",
         root.display()
     ))
 }

@@ -1,6 +1,7 @@
 //! `edit_file`: one exact piece of a file for another.
 
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -26,6 +27,9 @@ const MAX_FILE_BYTES: usize = 10 * 1024 * 1024;
 const MAX_PLACES: usize = 10;
 /// How many lines of a file are searched for something similar.
 const MAX_HINT_LINES: usize = 20_000;
+/// How many lines of a missing piece are compared with each place of a file. Without a bound the
+/// time would be the product of both lengths.
+const MAX_HINT_HEIGHT: usize = 200;
 /// How many lines of something similar are shown.
 const MAX_SHOWN_LINES: usize = 12;
 /// How many characters of a line are compared or shown.
@@ -106,7 +110,7 @@ impl Tool for EditFile {
         let look = move |workspace: &Workspace, _: &Stop| {
             let planned = Planned::make(workspace, &arguments)?;
             let text = diff::unified(&planned.old, &planned.new);
-            Ok(format!("{}:\n{text}", arguments.path))
+            Ok(format!("{}:\n{text}", planned.place.shown()))
         };
         Some(shown(in_workspace(context, &self.kept, look).await))
     }
@@ -184,7 +188,7 @@ fn edit(
     };
     Ok(format!(
         "Edited {}{times}:\n{}",
-        arguments.path,
+        planned.place.shown(),
         diff::unified(&planned.old, &planned.new)
     ))
 }
@@ -245,44 +249,82 @@ fn refuse_empty(arguments: &Arguments) -> Result<(), ToolFailure> {
 
 /// The new text, and how many pieces were replaced.
 fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), ToolFailure> {
-    let (old, new) = in_line_ends_of(text, arguments);
-    let places: Vec<usize> = text.match_indices(old.as_ref()).map(|(at, _)| at).collect();
-    match places.len() {
-        0 => Err(not_found(text, arguments)),
-        1 => Ok((text.replacen(old.as_ref(), &new, 1), 1)),
-        times if arguments.replace_all => {
-            let grown = (times as u64).saturating_mul(new.len() as u64);
-            if grown > MAX_FILE_BYTES as u64 {
-                return Err(ToolFailure::new(format!(
-                    "Replacing {times} places would make the file too large. Edit fewer places."
-                )));
-            }
-            Ok((text.replace(old.as_ref(), &new), times))
-        }
-        times => Err(ToolFailure::new(format!(
+    let places = places_of(text, &arguments.old_string);
+    let times = places.len();
+    if times == 0 {
+        return Err(not_found(text, arguments));
+    }
+    if times > 1 && !arguments.replace_all {
+        return Err(ToolFailure::new(format!(
             "old_string occurs {times} times in {} (lines {}). Add lines around it until it is unique, or set replace_all.",
             arguments.path,
             line_numbers(text, &places)
-        ))),
+        )));
+    }
+    // A line break of the new text may become two bytes.
+    let grown = (times as u64).saturating_mul(arguments.new_string.len() as u64);
+    if times > 1 && grown > MAX_FILE_BYTES as u64 {
+        return Err(ToolFailure::new(format!(
+            "Replacing {times} places would make the file too large. Edit fewer places."
+        )));
+    }
+    let mut new = String::with_capacity(text.len());
+    let mut done = 0;
+    for place in places {
+        new.push_str(&text[done..place.start]);
+        new.push_str(&with_line_ends_of(text, &place, &arguments.new_string));
+        done = place.end;
+    }
+    new.push_str(&text[done..]);
+    Ok((new, times))
+}
+
+/// Where the piece stands. Models write `\n`, so if it stands nowhere as it is, its line breaks
+/// match `\r\n` too, also in a file that has both.
+fn places_of(text: &str, piece: &str) -> Vec<Range<usize>> {
+    let exact = ranges_of(text, piece);
+    if !exact.is_empty() || piece.contains('\r') || !text.contains("\r\n") {
+        return exact;
+    }
+    let plain = text.replace("\r\n", "\n");
+    // The places in `plain` before which a `\r` was taken out, in order.
+    let removed: Vec<usize> = text
+        .match_indices("\r\n")
+        .enumerate()
+        .map(|(count, (at, _))| at - count)
+        .collect();
+    let in_text = |at: usize| at + removed.partition_point(|place| *place < at);
+    ranges_of(&plain, piece)
+        .into_iter()
+        .map(|range| in_text(range.start)..in_text(range.end))
+        .collect()
+}
+
+fn ranges_of(text: &str, piece: &str) -> Vec<Range<usize>> {
+    text.match_indices(piece)
+        .map(|(at, found)| at..at + found.len())
+        .collect()
+}
+
+/// The new text with the line ends of the place it goes to, so that a file keeps its own. Text that
+/// has `\r` of its own is meant as it is.
+fn with_line_ends_of<'a>(text: &str, place: &Range<usize>, new: &'a str) -> Cow<'a, str> {
+    if new.contains('\r') || !new.contains('\n') {
+        return Cow::Borrowed(new);
+    }
+    let next = text[place.start..].find('\n').map(|at| place.start + at);
+    let nearest = next.or_else(|| text[..place.start].rfind('\n'));
+    match nearest {
+        Some(at) if text[..at].ends_with('\r') => Cow::Owned(new.replace('\n', "\r\n")),
+        Some(_) | None => Cow::Borrowed(new),
     }
 }
 
-/// Models write `\n`; a file with `\r\n` keeps its own line ends.
-fn in_line_ends_of<'a>(text: &str, arguments: &'a Arguments) -> (Cow<'a, str>, Cow<'a, str>) {
-    let (old, new) = (&arguments.old_string, &arguments.new_string);
-    let foreign = !text.contains(old.as_str()) && text.contains("\r\n") && !old.contains('\r');
-    if !foreign {
-        return (Cow::Borrowed(old), Cow::Borrowed(new));
-    }
-    let convert = |words: &str| words.replace("\r\n", "\n").replace('\n', "\r\n");
-    (Cow::Owned(convert(old)), Cow::Owned(convert(new)))
-}
-
-fn line_numbers(text: &str, places: &[usize]) -> String {
+fn line_numbers(text: &str, places: &[Range<usize>]) -> String {
     let mut numbers: Vec<String> = places
         .iter()
         .take(MAX_PLACES)
-        .map(|at| (text[..*at].matches('\n').count() + 1).to_string())
+        .map(|at| (text[..at.start].matches('\n').count() + 1).to_string())
         .collect();
     if places.len() > MAX_PLACES {
         numbers.push("…".to_owned());
@@ -317,7 +359,7 @@ fn not_found(text: &str, arguments: &Arguments) -> ToolFailure {
 
 /// The line, from 0, where the text is most like the piece, and how it is.
 fn nearest(text: &str, piece: &str) -> Option<(usize, &'static str)> {
-    let wanted: Vec<&str> = piece.lines().map(str::trim).collect();
+    let wanted: Vec<&str> = piece.lines().take(MAX_HINT_HEIGHT).map(str::trim).collect();
     let lines: Vec<&str> = text.lines().take(MAX_HINT_LINES).map(str::trim).collect();
     let skipped = wanted.iter().position(|line| !line.is_empty())?;
     let first = wanted[skipped];
@@ -407,6 +449,24 @@ mod tests {
             Ok(("c\r\nd\r\n", "Edited f:\n@@ -1,2 +1,2 @@\n-a\n-b\n+c\n+d")),
         )
         .await;
+        // A new line of a file with `\r\n` gets one too, though old_string has no line break.
+        check(
+            "a\r\nb\r\n",
+            "b",
+            "b\nc",
+            false,
+            Ok(("a\r\nb\r\nc\r\n", "Edited f:\n@@ -1,2 +1,3 @@\n a\n b\n+c")),
+        )
+        .await;
+        // Mixed line ends are found, and each place keeps its own.
+        check(
+            "a\r\nb\nc\r\n",
+            "a\nb\nc",
+            "a\nx",
+            false,
+            Ok(("a\r\nx\r\n", "Edited f:\n@@ -1,3 +1,2 @@\n a\n-b\n-c\n+x")),
+        )
+        .await;
         check(
             "gone\n",
             "gone\n",
@@ -458,7 +518,7 @@ mod tests {
         check("man.rs", "man.rs does not exist. Did you mean main.rs?").await;
         check("no/such", "no/such does not exist.").await;
         check(".git/config", ".git/config belongs to git's own files").await;
-        check("link", "link is a symbolic link to latin.").await;
+        check("link", "link is not UTF-8 text.").await;
     }
 
     #[tokio::test]

@@ -19,6 +19,8 @@ mod glob;
 mod grep;
 mod list_dir;
 #[cfg(test)]
+mod ordinary;
+#[cfg(test)]
 mod permitted;
 mod picture;
 mod preview;

@@ -13,7 +13,7 @@ use sortie_core::{
 
 use crate::arguments::{at_most, parse, spec};
 use crate::blocking::{Stop, in_workspace};
-use crate::confine::{Kept, NewContent, OpenFile, Parents, Workspace};
+use crate::confine::{Kept, NewContent, OpenFile, Parents, Place, Workspace};
 use crate::diff;
 use crate::fingerprint::{Fingerprint, State, reconcile, temporary_name};
 use crate::preview::shown;
@@ -152,7 +152,7 @@ fn write(
     let path = workspace.locate(&arguments.path)?;
     let place = workspace.place(&path, Parents::Create)?;
     let mut existing = place.existing()?;
-    let account = account(existing.as_mut(), &path, &arguments.content);
+    let account = account(existing.as_mut(), &place, &path, &arguments.content);
     let new = NewContent {
         bytes: arguments.content.as_bytes(),
         temporary,
@@ -162,8 +162,8 @@ fn write(
     Ok(account)
 }
 
-fn account(existing: Option<&mut OpenFile>, path: &Path, content: &str) -> String {
-    let (shown, size) = (path.display(), size(content));
+fn account(existing: Option<&mut OpenFile>, place: &Place, path: &Path, content: &str) -> String {
+    let (shown, size) = (place.shown(), size(content));
     let Some(open) = existing else {
         return format!("Created {shown} ({size}).");
     };
@@ -181,12 +181,12 @@ fn account(existing: Option<&mut OpenFile>, path: &Path, content: &str) -> Strin
 /// What the write would change, for a person who decides about it.
 fn preview(workspace: &Workspace, arguments: &Arguments) -> Result<String, ToolFailure> {
     let path = workspace.locate(&arguments.path)?;
-    let existing = match workspace.find_place(&path)? {
-        Some(place) => place.existing()?,
-        None => None,
+    let (existing, shown) = match workspace.find_place(&path)? {
+        Some(place) => (place.existing()?, place.shown()),
+        None => (None, path.display().to_string()),
     };
     let content = &arguments.content;
-    let (shown, size) = (path.display(), size(content));
+    let size = size(content);
     let Some(mut open) = existing else {
         let text = diff::unified("", diff::beginning(content));
         return Ok(format!("new file {shown} ({size}):\n{text}"));
@@ -277,7 +277,7 @@ mod tests {
         check(
             "link",
             "",
-            "! link is a symbolic link to old. Write to the file it points to instead.",
+            "Overwrote link -> old (0 lines, 0 bytes; +0 -2 lines).",
         )
         .await;
         check(

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RawMode, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use sortie_core::ToolFailure;
 
@@ -28,31 +28,66 @@ impl Workspace {
             (None, Parents::Create) => {
                 let (folder, name) = parts(path)?;
                 let parent = self.create_folders(folder, name, path)?;
-                self.checked(parent, name, path)
+                self.checked(parent, name, path, path)
             }
         }
     }
 
-    /// The same, if its directory exists.
+    /// The same, if its directory exists. If the path names a symbolic link to a file in the
+    /// workspace, the place is that of the file: the link stays, and both have to be permitted.
     pub(crate) fn find_place(&self, path: &Path) -> Result<Option<Place>, ToolFailure> {
+        let Some(place) = self.find_exact(path, path)? else {
+            return Ok(None);
+        };
+        if !place.holds_link() {
+            return Ok(Some(place));
+        }
+        if !self.resolver.follows_links() {
+            return Err(place.is_a_link());
+        }
+        let directory = self.directory.as_fd();
+        let file = match self.resolver.open(directory, path, FILE_FLAGS) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Err(place.is_a_dangling_link()),
+            Err(errno) => return Err(self.explain(path, errno)),
+        };
+        let real = self.real(file.as_fd(), path)?;
+        let Some(target) = self.find_exact(&real, path)? else {
+            return Err(self.explain(path, Errno::AGAIN));
+        };
+        Ok(Some(Place {
+            target: Some(real),
+            ..target
+        }))
+    }
+
+    /// The place that a path names, links in its last part not followed. Failures name `shown`.
+    fn find_exact(&self, path: &Path, shown: &Path) -> Result<Option<Place>, ToolFailure> {
         let (folder, name) = parts(path)?;
-        refuse_git_words(path)?;
+        refuse_git_words(path).map_err(|_| of_git(shown))?;
         let directory = self.directory.as_fd();
         match self.resolver.open(directory, folder, DIRECTORY_FLAGS) {
-            Ok(parent) => self.checked(parent, name, path).map(Some),
-            Err(Errno::NOENT) if goes_back(folder) => Err(through_nothing(path)),
+            Ok(parent) => self.checked(parent, name, path, shown).map(Some),
+            Err(Errno::NOENT) if goes_back(folder) => Err(through_nothing(shown)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(self.explain(folder, errno)),
         }
     }
 
-    fn checked(&self, parent: OwnedFd, name: &OsStr, path: &Path) -> Result<Place, ToolFailure> {
-        self.refuse_git_objects(&parent, path)?;
+    fn checked(
+        &self,
+        parent: OwnedFd,
+        name: &OsStr,
+        path: &Path,
+        shown: &Path,
+    ) -> Result<Place, ToolFailure> {
+        self.refuse_git_objects(&parent, shown)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let real = self.real(parent.as_fd(), folder)?.join(name);
-        self.refuse_write(&real, path)?;
+        self.refuse_write(&real, shown)?;
         Ok(Place {
-            path: path.to_owned(),
+            path: shown.to_owned(),
+            target: None,
             parent,
             name: name.to_owned(),
         })
@@ -155,6 +190,8 @@ pub(crate) enum Parents {
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
+    /// The file that `path` leads to, if `path` names a link; relative to the workspace.
+    target: Option<PathBuf>,
     pub(super) parent: OwnedFd,
     pub(super) name: OsString,
 }
@@ -171,6 +208,19 @@ pub(crate) struct NewContent<'a> {
 }
 
 impl Place {
+    /// The path for people and models, with the file that it leads to.
+    pub(crate) fn shown(&self) -> String {
+        match &self.target {
+            None => self.path.display().to_string(),
+            Some(target) => format!("{} -> {}", self.path.display(), target.display()),
+        }
+    }
+
+    fn holds_link(&self) -> bool {
+        rustix::fs::statat(&self.parent, &self.name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode as RawMode).is_symlink())
+    }
+
     /// The file that is there now and can be replaced.
     pub(crate) fn existing(&self) -> Result<Option<OpenFile>, ToolFailure> {
         let opened = rustix::fs::openat(
@@ -244,6 +294,14 @@ impl Place {
         let target = read_link(&self.parent, &self.name).unwrap_or_default();
         ToolFailure::new(format!(
             "{} is a symbolic link to {target}. Write to the file it points to instead.",
+            self.path.display()
+        ))
+    }
+
+    fn is_a_dangling_link(&self) -> ToolFailure {
+        let target = read_link(&self.parent, &self.name).unwrap_or_default();
+        ToolFailure::new(format!(
+            "{} is a symbolic link to {target}, which does not exist. Create the file it points to by its own path instead.",
             self.path.display()
         ))
     }

@@ -181,7 +181,7 @@ fn failures_say_what_to_do() {
             .to_string();
         assert_eq!(failure.replace(&root, "ROOT"), expected);
     };
-    let outside = "leads outside the workspace ROOT. File tools work only inside it: use a path relative to it.";
+    let outside = "leads outside the workspace ROOT. File tools work only inside it: use a path relative to it, or read the file with exec.";
     check("/etc/passwd", &format!("/etc/passwd {outside}"));
     check("../x", &format!("../x {outside}"));
     check("abs/file", &format!("abs/file {outside}"));
@@ -193,6 +193,54 @@ fn failures_say_what_to_do() {
         "fifo",
         "fifo is a pipe, a socket or a device. File tools work with regular files only.",
     );
+}
+
+/// Each of these overflowed the stack and ended the process: the failure of a missing file looked for
+/// similar names in its folder, whose failure looked for those of the folder, one frame per part.
+#[tokio::test]
+async fn paths_with_many_parts_are_answered() {
+    let folder = Folder::with(&[("file", "text")]);
+    let near = "a/".repeat(MAX_PATH_PARTS - 1) + "b";
+    let far = "a/".repeat(2_000) + "b";
+    let dots = "../".repeat(1_300) + "b";
+    let flat = "x".repeat(MAX_PATH_BYTES);
+    for path in [near, far, dots, flat, "a\0b".to_owned()] {
+        for (tool, arguments) in file_calls(&path) {
+            let failure = call(tool.as_ref(), &folder, arguments).await;
+            let name = &tool.spec().name;
+            match failure {
+                Err(failure) => assert!(failure.to_string().len() < 10_000, "{name}"),
+                Ok(text) => assert!(
+                    name.ends_with("_file") && path.len() < 1_000,
+                    "{name}: {text}"
+                ),
+            }
+        }
+    }
+    assert!(!folder.has_leftovers());
+}
+
+fn file_calls(path: &str) -> Vec<(Box<dyn Tool>, Value)> {
+    vec![
+        (Box::new(crate::ReadFile::new()), json!({"path": path})),
+        (Box::new(crate::ListDir::new()), json!({"path": path})),
+        (
+            Box::new(crate::Glob::new()),
+            json!({"path": path, "pattern": "*"}),
+        ),
+        (
+            Box::new(crate::Grep::new()),
+            json!({"path": path, "pattern": "x"}),
+        ),
+        (
+            Box::new(crate::WriteFile::new()),
+            json!({"path": path, "content": "x"}),
+        ),
+        (
+            Box::new(crate::EditFile::new()),
+            json!({"path": path, "old_string": "x", "new_string": "y"}),
+        ),
+    ]
 }
 
 #[test]

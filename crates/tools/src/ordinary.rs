@@ -1,0 +1,173 @@
+//! Tests: ordinary work with files is not refused.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sortie_core::Tool;
+
+use crate::testing::{Delegation, Folder, Rules, answer_with, call, preview};
+use crate::{EditFile, Glob, Grep, ListDir, ReadFile, WriteFile};
+
+async fn done(tool: &dyn Tool, folder: &Folder, arguments: Value) -> String {
+    let reply = call(tool, folder, arguments.clone()).await;
+    reply.unwrap_or_else(|failure| panic!("{arguments} was refused: {failure}"))
+}
+
+async fn refused(tool: &dyn Tool, folder: &Folder, arguments: Value) -> String {
+    call(tool, folder, arguments).await.unwrap_err().to_string()
+}
+
+fn change(path: &str) -> Value {
+    json!({"path": path, "old_string": "one", "new_string": "two"})
+}
+
+#[tokio::test]
+async fn a_link_to_a_file_of_the_workspace_is_edited_and_stays_a_link() {
+    let folder = Folder::with(&[("AGENTS.md", "one\n"), ("docs/real.md", "one\n")]);
+    folder.link("CLAUDE.md", Path::new("AGENTS.md"));
+    folder.link("docs/up", Path::new("../AGENTS.md"));
+    folder.link("chain", Path::new("docs/next"));
+    folder.link("docs/next", Path::new("real.md"));
+    for (link, file) in [
+        ("CLAUDE.md", "AGENTS.md"),
+        ("docs/up", "AGENTS.md"),
+        ("chain", "docs/real.md"),
+    ] {
+        folder.write(file, b"one\n");
+        let shown = format!("{link} -> {file}");
+        let tool = EditFile::new();
+        let seen = preview(&tool, &folder, &change(link), &Delegation::default()).await;
+        assert!(seen.starts_with(&format!("{shown}:\n")), "{seen}");
+        let said = done(&tool, &folder, change(link)).await;
+        assert!(said.starts_with(&format!("Edited {shown}:")), "{said}");
+        assert_eq!(folder.read(file), "two\n");
+        let arguments = json!({"path": link, "content": "three\n"});
+        let said = done(&WriteFile::new(), &folder, arguments).await;
+        assert!(said.starts_with(&format!("Overwrote {shown} ")), "{said}");
+        assert_eq!(folder.read(file), "three\n");
+        let about = std::fs::symlink_metadata(folder.path().join(link)).unwrap();
+        assert!(about.is_symlink(), "{link} was replaced");
+    }
+    assert!(!folder.has_leftovers());
+}
+
+#[tokio::test]
+async fn a_link_to_what_may_not_be_written_is_refused() {
+    let outside = Folder::with(&[("file", "one\n")]);
+    let folder = Folder::with(&[
+        (".git/config", "one\n"),
+        (".mcp.json", "one\n"),
+        ("secret/key", "one\n"),
+        ("sub/x", "one\n"),
+    ]);
+    for (link, target) in [
+        ("git", ".git/config"),
+        ("mcp", ".mcp.json"),
+        ("key", "secret/key"),
+        ("folder", "sub"),
+        ("none", "missing"),
+        ("circle", "circle"),
+        ("top", "."),
+    ] {
+        folder.link(link, Path::new(target));
+    }
+    folder.link("out", &outside.path().join("file"));
+    let rules = Delegation {
+        permits: Rules::deny(&["secret"]),
+        ..Delegation::default()
+    };
+    for (link, words) in [
+        ("git", "git's own files"),
+        ("mcp", "is protected"),
+        ("key", "may not be used"),
+        ("folder", "is a directory"),
+        ("none", "which does not exist"),
+        ("circle", "goes through a symbolic link"),
+        ("top", "does not name a file"),
+        ("out", "leads outside the workspace"),
+    ] {
+        for (tool, arguments) in [
+            (&EditFile::new() as &dyn Tool, change(link)),
+            (&WriteFile::new(), json!({"path": link, "content": "two\n"})),
+        ] {
+            let reply = answer_with(tool, &folder, arguments, &rules).await;
+            let said = reply.unwrap_err().to_string();
+            assert!(said.contains(words), "{link}: {said}");
+            assert!(!said.contains(".git/config"), "{link}: {said}");
+        }
+    }
+    for file in [".git/config", ".mcp.json", "secret/key", "sub/x"] {
+        assert_eq!(folder.read(file), "one\n", "{file}");
+    }
+    assert_eq!(outside.read("file"), "one\n");
+    assert!(!folder.path().join("missing").exists());
+}
+
+#[tokio::test]
+async fn odd_names_are_used_by_every_tool() {
+    let folder = Folder::with(&[]);
+    for name in [
+        "with space.txt",
+        "说明.md",
+        "-rf",
+        "a'b\"c.txt",
+        "$HOME.txt",
+        "star*.txt",
+        "[id].tsx",
+        "new/nested/folder/f.txt",
+        "naïve/😀.txt",
+        ".env.example",
+        "file (deleted)",
+        "trailing ",
+    ] {
+        let arguments = json!({"path": name, "content": "one\n"});
+        done(&WriteFile::new(), &folder, arguments).await;
+        done(&EditFile::new(), &folder, change(name)).await;
+        let text = done(&ReadFile::new(), &folder, json!({"path": name})).await;
+        assert_eq!(text, "1\ttwo\n", "{name}");
+        let arguments = json!({"path": name, "pattern": "two"});
+        let text = done(&Grep::new(), &folder, arguments).await;
+        assert!(text.ends_with(":1:two"), "{name}: {text}");
+    }
+    let text = done(&Glob::new(), &folder, json!({"pattern": "**/*.md"})).await;
+    assert_eq!(text, "说明.md");
+    let text = done(&ListDir::new(), &folder, json!({"path": "naïve"})).await;
+    assert_eq!(text, "😀.txt (4 B)");
+}
+
+#[tokio::test]
+async fn a_file_keeps_what_an_edit_does_not_name() {
+    let folder = Folder::with(&[("run.sh", "#!/bin/sh\none\n")]);
+    let path = folder.path().join("run.sh");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    done(&EditFile::new(), &folder, change("run.sh")).await;
+    assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o755);
+    for (before, after) in [
+        ("\u{feff}one\r\n", "\u{feff}two\r\n"),
+        ("one", "two"),
+        ("\t one \n\n\n", "\t two \n\n\n"),
+        ("a\r\none\nb", "a\r\ntwo\nb"),
+    ] {
+        folder.write("f", before.as_bytes());
+        done(&EditFile::new(), &folder, change("f")).await;
+        assert_eq!(folder.read("f"), after);
+    }
+}
+
+#[tokio::test]
+async fn empty_and_large_files_are_answered_clearly() {
+    let folder = Folder::with(&[("empty", "")]);
+    let text = done(&ReadFile::new(), &folder, json!({"path": "empty"})).await;
+    assert_eq!(text, "(empty is empty)");
+    let arguments = json!({"path": "empty", "content": ""});
+    done(&WriteFile::new(), &folder, arguments).await;
+    let sparse = std::fs::File::create(folder.path().join("large")).unwrap();
+    sparse.set_len(1 << 40).unwrap();
+    let said = refused(&ReadFile::new(), &folder, json!({"path": "large"})).await;
+    assert!(said.contains("larger than 10 MiB"), "{said}");
+    let said = refused(&EditFile::new(), &folder, change("large")).await;
+    assert!(said.contains("larger than 10 MiB"), "{said}");
+    let said = refused(&ReadFile::new(), &folder, json!({"path": "."})).await;
+    assert!(said.contains("Use list_dir"), "{said}");
+}
