@@ -4,6 +4,7 @@
 //! workspace, so any of them may use it.
 
 pub mod exact_folder;
+pub mod glob_nesting;
 pub mod lifeline;
 pub mod nearest;
 pub mod private_files;

@@ -3,6 +3,7 @@
 use std::path::{Component, Path};
 
 use globset::{GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use sortie_base::glob_nesting;
 
 /// Where a path leads by its words alone; what links make of it is asked about at use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +140,11 @@ fn checked(text: &str) -> Result<String, String> {
 }
 
 fn built(glob: &str, any_case: bool) -> Result<globset::Glob, String> {
+    // The compiler of globs recurses into braces.
+    if glob_nesting::is_too_deep(glob) {
+        let most = glob_nesting::MAX_NESTING;
+        return Err(format!("braces nest more than {most} deep"));
+    }
     GlobBuilder::new(glob)
         .literal_separator(true)
         .backslash_escape(true)
@@ -220,6 +226,15 @@ mod tests {
             "", "/etc/**", "~/x", "../x", "a/../b", "./", "a[", "{a", "a\0",
         ] {
             assert!(PathPattern::read(pattern).is_err(), "{pattern:?}");
+        }
+    }
+
+    /// Compiled, the first overflows the stack and the second panics.
+    #[test]
+    fn globs_that_nest_too_deep_are_refused() {
+        for depth in [100_000, 300] {
+            let glob = format!("{}x{}", "{".repeat(depth), "}".repeat(depth));
+            assert!(built(&glob, true).is_err(), "{depth}");
         }
     }
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use globset::{GlobBuilder, GlobMatcher};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_base::glob_nesting;
 use sortie_core::{
     Recovery, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
@@ -105,6 +106,12 @@ impl NamePattern {
         if plain.starts_with('/') || plain.split('/').any(|part| part == "..") {
             return Err(ToolFailure::new(format!(
                 "The pattern {pattern} must be relative and without `..`. Give the folder as `path` and a pattern below it."
+            )));
+        }
+        if glob_nesting::is_too_deep(plain) {
+            return Err(ToolFailure::new(format!(
+                "The pattern nests braces more than {} deep. Write it like *.rs or src/**/*.{{ts,tsx}}.",
+                glob_nesting::MAX_NESTING
             )));
         }
         let anywhere = if plain.contains('/') {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use sortie_base::glob_nesting::is_too_deep;
 use sortie_core::ToolFailure;
 
 use crate::blocking::Stop;
@@ -17,6 +18,10 @@ const MAX_ENTRIES: usize = 200_000;
 const MAX_DEPTH: usize = 64;
 /// How much of one ignore file is read.
 const MAX_RULES_BYTES: u64 = 256 * 1024;
+/// The longest rule that is used.
+const MAX_RULE_BYTES: usize = 1024;
+/// How many rules of one file are used: all of them become one automaton.
+const MAX_RULES: usize = 2_000;
 /// Files with rules about what to leave out; later ones win.
 const RULE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
@@ -232,7 +237,9 @@ fn rules_from(workspace: &Workspace, directory: &Path, names: &[&str]) -> Gitign
         let Ok(bytes) = open.read(&path, MAX_RULES_BYTES) else {
             continue;
         };
-        for line in String::from_utf8_lossy(&bytes).lines() {
+        let text = String::from_utf8_lossy(&bytes);
+        let usable = |line: &&str| line.len() <= MAX_RULE_BYTES && !is_too_deep(line);
+        for line in text.lines().filter(usable).take(MAX_RULES) {
             // git passes over lines it cannot read, and so do we.
             builder.add_line(None, line).ok();
         }
@@ -336,5 +343,18 @@ mod tests {
             ("out", Kind::Symlink),
         ];
         assert_eq!(seen, expected.map(|(name, kind)| (name.to_owned(), kind)));
+    }
+
+    /// A rule with 100,000 nested braces overflowed the stack of the glob compiler.
+    #[test]
+    fn rules_that_nest_or_never_end_are_passed_over() {
+        let nested = format!("{}x{}", "{".repeat(100_000), "}".repeat(100_000));
+        let rules = format!("{nested}\n{}\nignored\n", "*".repeat(50_000));
+        let files = [
+            (".gitignore", rules.as_str()),
+            ("ignored", ""),
+            ("seen", ""),
+        ];
+        check(&files, ".", 1, &[".gitignore", "seen"]);
     }
 }
