@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Component, Path};
 
 use rustix::fs::{Mode, OFlags, open as open_path, openat};
+use rustix::io::Errno;
 
 const LISTING: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -34,13 +35,26 @@ pub fn pass(path: &Path) -> io::Result<OwnedFd> {
     for part in path.components() {
         match part {
             Component::RootDir => {}
-            Component::Normal(name) => held = openat(&held, name, PASSING, Mode::empty())?,
+            Component::Normal(name) => {
+                held = openat(&held, name, PASSING, Mode::empty()).map_err(explained)?;
+            }
             Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
                 return Err(io::ErrorKind::InvalidInput.into());
             }
         }
     }
     Ok(held)
+}
+
+/// What a link in the way is called depends on the system.
+fn explained(errno: Errno) -> io::Error {
+    match errno {
+        Errno::NOTDIR | Errno::LOOP => io::Error::new(
+            io::ErrorKind::NotADirectory,
+            "a part of its path is a link or no folder by now, and links are not followed there",
+        ),
+        other => other.into(),
+    }
 }
 
 #[cfg(test)]

@@ -181,15 +181,11 @@ async fn default_models(settings: &Settings) -> Result<(String, Option<String>),
 }
 
 fn read_schema(path: &Path) -> Result<Value, Problem> {
-    use std::io::Read as _;
     let bad = |problem: String| Problem::Schema {
         path: path.to_owned(),
         problem,
     };
-    let file = std::fs::File::open(path).map_err(|error| bad(error.to_string()))?;
-    let mut text = String::new();
-    file.take(MAX_SCHEMA_BYTES)
-        .read_to_string(&mut text)
+    let text = sortie_base::regular_file::read_followed(path, MAX_SCHEMA_BYTES)
         .map_err(|error| bad(error.to_string()))?;
-    serde_json::from_str(&text).map_err(|error| bad(error.to_string()))
+    serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))
 }

@@ -174,7 +174,9 @@ fn project_servers(settings: &Settings) -> Result<Vec<sortie_mcp::Found>, Proble
         ));
         return Ok(Vec::new());
     }
-    let text = std::fs::read_to_string(&file).map_err(Problem::Process)?;
+    // The file may have become a pipe or an endless one since it was looked at.
+    let bytes = sortie_base::regular_file::read_followed(&file, MAX_MCP_FILE_BYTES);
+    let text = String::from_utf8_lossy(&bytes.map_err(Problem::Process)?).into_owned();
     Ok(match parse_mcp_json(&text) {
         Ok(found) => found,
         Err(why) => vec![(MCP_FILE.to_owned(), Err(why))],

@@ -1,9 +1,10 @@
 //! Configuration files: where they are, how they are read and replaced.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use sortie_base::regular_file;
 use toml::Table;
 
 use crate::check::stands_for;
@@ -57,7 +58,7 @@ pub(crate) fn is_repository(folder: &Path) -> bool {
     match fs::symlink_metadata(folder.join(REPOSITORY_MARK)) {
         Ok(_) => true,
         // What cannot be looked at may be one: then nothing above it counts.
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+        Err(error) => error.kind() != ErrorKind::NotFound,
     }
 }
 
@@ -67,27 +68,23 @@ pub(crate) fn read(file: &Path) -> Result<Option<String>, ConfigError> {
         file: file.to_owned(),
         source,
     };
-    match fs::metadata(file) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unreadable(error)),
-        // Opening a pipe would wait for a writer.
-        Ok(metadata) if !metadata.is_file() => {
+    // A file of a project may be replaced by a pipe, a device or an endless file at any time.
+    let bytes = match regular_file::read_followed(file, MAX_FILE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::InvalidInput => {
             return Err(ConfigError::NotAFile {
                 file: file.to_owned(),
             });
         }
-        Ok(_) => {}
-    }
-    let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(unreadable)?;
-    let mut limited = opened.take(MAX_FILE_BYTES + 1);
-    limited.read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(ConfigError::TooLarge {
-            file: file.to_owned(),
-            limit_bytes: MAX_FILE_BYTES,
-        });
-    }
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+            return Err(ConfigError::TooLarge {
+                file: file.to_owned(),
+                limit_bytes: MAX_FILE_BYTES,
+            });
+        }
+        Err(error) => return Err(unreadable(error)),
+    };
     let text = String::from_utf8(bytes).map_err(|_| ConfigError::NotText {
         file: file.to_owned(),
     })?;

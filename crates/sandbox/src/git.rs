@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use sortie_base::regular_file;
+
 /// The longest pointer that is read.
 const MAX_POINTER_BYTES: u64 = 16 * 1024;
 /// The most lines of a person's settings that are handed on.
@@ -95,16 +97,14 @@ fn harmless(settings: &str) -> Vec<String> {
 
 fn read_line(path: &Path) -> Option<String> {
     // A link or a pipe is no pointer.
-    if !fs::symlink_metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let text = read_bounded(path).ok()?;
+    let bytes = regular_file::read(path, MAX_POINTER_BYTES).ok()?;
+    let text = String::from_utf8(bytes).ok()?;
     text.lines().next().map(str::to_owned)
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
-    fs::File::open(path)?
+    regular_file::open_followed(path)?
         .take(MAX_POINTER_BYTES)
         .read_to_string(&mut text)?;
     Ok(text)

@@ -5,16 +5,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags, open, openat};
-use rustix::io::Errno;
-
-/// To look for a name in a folder. Where the system can, this takes no right to list it.
 #[cfg(target_os = "linux")]
-const PASSING: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-const PASSING: OFlags = OFlags::RDONLY;
+use rustix::fs::{Mode, OFlags, openat};
+use sortie_base::exact_folder;
 
 /// Where something lies, in a folder that is held.
 #[derive(Debug)]
@@ -33,9 +28,8 @@ impl AsRef<Path> for Reached {
 
 /// Opens a folder, to list it, by a path that has no links: one that was put there since the path was
 /// looked at is not followed, on no part of the way.
-pub fn open_folder(path: &Path) -> io::Result<OwnedFd> {
-    let listing = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(openat(walk_folder(path)?, ".", listing, Mode::empty())?)
+pub(crate) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    exact_folder::open(path)
 }
 
 /// Reaches the folder of a path; the last name need not exist, and may be that of a link.
@@ -44,7 +38,7 @@ pub(crate) fn reach(path: &Path) -> io::Result<Reached> {
     use std::os::fd::AsRawFd as _;
     let parts = path.parent().zip(path.file_name());
     let (folder, name) = parts.ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = walk_folder(folder)?;
+    let folder = exact_folder::pass(folder)?;
     let held = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
     Ok(Reached {
         _folder: folder,
@@ -80,40 +74,13 @@ pub(crate) fn identity(path: &Path) -> io::Result<(u64, u64)> {
 pub(crate) fn walk(path: &Path) -> io::Result<OwnedFd> {
     let place = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match path.parent().zip(path.file_name()) {
-        Some((folder, name)) => Ok(openat(walk_folder(folder)?, name, place, Mode::empty())?),
-        None => walk_folder(path),
-    }
-}
-
-/// Holds a folder. A link is none.
-fn walk_folder(path: &Path) -> io::Result<OwnedFd> {
-    if !path.is_absolute() {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let folder = PASSING | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut held = open("/", folder, Mode::empty())?;
-    for part in path.components() {
-        match part {
-            Component::RootDir => {}
-            Component::Normal(name) => {
-                held = openat(&held, name, folder, Mode::empty()).map_err(explained)?;
-            }
-            Component::Prefix(_) | Component::CurDir | Component::ParentDir => {
-                return Err(io::ErrorKind::InvalidInput.into());
-            }
-        }
-    }
-    Ok(held)
-}
-
-/// What a link in the way is called depends on the system.
-fn explained(errno: Errno) -> io::Error {
-    match errno {
-        Errno::NOTDIR | Errno::LOOP => io::Error::new(
-            io::ErrorKind::NotADirectory,
-            "a part of its path is a link or no folder by now, and links are not followed there",
-        ),
-        other => other.into(),
+        Some((folder, name)) => Ok(openat(
+            exact_folder::pass(folder)?,
+            name,
+            place,
+            Mode::empty(),
+        )?),
+        None => exact_folder::pass(path),
     }
 }
 

@@ -47,7 +47,6 @@ pub use applied::{Applied, Backend};
 pub use confine::{Command, Confined, Mode, Refusal, Sandbox, death_signal, supervisor};
 pub use git::{LinkedWorktree, linked_worktree};
 pub use guard::{Guard, Undone};
-pub use held::open_folder;
 pub use helper::{GROUP_IS_GONE, run_helper};
 pub use places::Places;
 pub use policy::{Access, Limits, Network, Policy};

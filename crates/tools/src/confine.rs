@@ -21,8 +21,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
+use sortie_base::exact_folder;
 use sortie_core::ToolFailure;
-use sortie_sandbox::open_folder;
 
 use crate::gate::{Gate, Verdict};
 use beneath::Resolver;
@@ -125,7 +125,7 @@ impl Workspace {
     /// Takes hold of the workspace, named without links: one that was put in its way since is not
     /// followed.
     pub(crate) fn open(root: &Path) -> Result<Self, ToolFailure> {
-        let directory = open_folder(root).map_err(|error| {
+        let directory = exact_folder::open(root).map_err(|error| {
             ToolFailure::new(format!(
                 "The workspace {} cannot be opened: {error}. Nothing was done; report this.",
                 root.display(),

@@ -21,14 +21,12 @@ const LISTING: OFlags = OFlags::RDONLY
 
 /// Opens a folder by a path without links.
 pub(crate) fn open_folder(path: &Path) -> Result<OwnedFd> {
-    exact_folder::open(path).map_err(|error| match Errno::from_io_error(&error) {
-        Some(Errno::NOTDIR | Errno::LOOP) => WorktreeError::Swapped(path.to_owned()),
-        Some(_) | None => WorktreeError::File {
-            what: "open",
-            path: path.to_owned(),
-            source: error,
-        },
-    })
+    match exact_folder::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            Err(WorktreeError::Swapped(path.to_owned()))
+        }
+        other => other.at("open", path),
+    }
 }
 
 /// A path that leads to a folder which is held, whatever becomes of its name; a process that is

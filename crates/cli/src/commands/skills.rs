@@ -150,7 +150,7 @@ fn text(folder: &Path) -> Result<String, Problem> {
         return Err(Problem::Process(missing));
     };
     let mut bytes = Vec::new();
-    std::fs::File::open(&file)
+    sortie_base::regular_file::open(&file)
         .and_then(|file| file.take(MAX_SHOWN_BYTES).read_to_end(&mut bytes))
         .map_err(Problem::Process)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();

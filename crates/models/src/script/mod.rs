@@ -10,7 +10,6 @@ mod seen;
 mod template;
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::str::FromStr;
@@ -47,13 +46,7 @@ impl Script {
             path: path.to_owned(),
             source,
         };
-        // Opening anything else, a pipe for one, could wait for ever.
-        if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-            return Err(unreadable(std::io::Error::other(
-                "it is not a regular file",
-            )));
-        }
-        let file = File::open(path).map_err(unreadable)?;
+        let file = sortie_base::regular_file::open_followed(path).map_err(unreadable)?;
         let mut text = String::new();
         file.take(MAX_SCRIPT_BYTES + 1)
             .read_to_string(&mut text)
