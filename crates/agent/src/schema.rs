@@ -1,6 +1,7 @@
 //! A result that has to fit a JSON schema.
 
 use serde_json::Value;
+use sortie_core::SchemaBounds;
 
 /// How many misfits a model is told of at once.
 const SHOWN_PROBLEMS: usize = 5;
@@ -12,8 +13,10 @@ pub(crate) fn fit(schema: &Value, words: &str) -> Result<String, String> {
     let bare = without_fence(words);
     let value: Value =
         serde_json::from_str(bare).map_err(|error| format!("it is not JSON: {error}"))?;
-    let validator = jsonschema::validator_for(schema)
-        .map_err(|error| format!("the schema itself is not usable: {error}"))?;
+    let unusable = |error: String| format!("the schema itself is not usable: {error}");
+    SchemaBounds::of(schema).map_err(unusable)?.admit(&value)?;
+    let validator =
+        jsonschema::validator_for(schema).map_err(|error| unusable(error.to_string()))?;
     let problems: Vec<String> = validator
         .iter_errors(&value)
         .take(SHOWN_PROBLEMS)

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use sortie_core::ToolSpec;
+use sortie_core::{SchemaBounds, ToolSpec};
 
 use crate::clean::{clean, clean_first};
 use crate::name::tool_name;
@@ -145,6 +145,7 @@ fn check_schema(schema: &serde_json::Map<String, Value>) -> Result<Value, String
             "its schema is larger than {MAX_SCHEMA_BYTES} bytes"
         ));
     }
+    SchemaBounds::of(&schema).map_err(|why| format!("its schema is not usable: {why}"))?;
     match schema.get("type") {
         None => schema["type"] = Value::from("object"),
         Some(kind) if kind == "object" => {}
@@ -228,6 +229,7 @@ mod tests {
                 { "name": "text", "inputSchema": { "type": "string" } },
                 { "name": "wrong", "inputSchema": { "type": "object", "properties": 3 } },
                 { "name": "remote", "inputSchema": { "type": "object", "$ref": "http://127.0.0.1/x" } },
+                { "name": "endless", "inputSchema": { "type": "object", "allOf": [{ "$ref": "#" }] } },
                 { "name": "deep", "inputSchema": nested(40) },
                 { "name": "large", "inputSchema": { "type": "object", "title": "x".repeat(40_000) } },
                 { "name": "n".repeat(200), "inputSchema": {} },
@@ -238,7 +240,8 @@ mod tests {
                 "mcp__srv__no_type",
                 "- text: its schema does not describe an object",
                 "- wrong: its schema is not a JSON schema",
-                "- remote: its schema is not a JSON schema",
+                "- remote: its schema is not usable: it refers to",
+                "- endless: its schema is not usable: a part of it refers to itself",
                 "- deep: its schema is deeper",
                 "- large: its schema is larger",
                 "- nnnn",

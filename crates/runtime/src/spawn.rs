@@ -11,8 +11,9 @@ use sortie_base::wildcard::matches;
 use sortie_core::{
     AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode,
     Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, MAX_TASK_CHARS, Mode, ModelChoice,
-    ParentLink, PolicyLayer, Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SessionKey,
-    SkillNarrowing, SkillRef, Skills, SpawnRequest, Timestamp, Tool, ToolNarrowing, Touches,
+    ParentLink, PolicyLayer, Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SchemaBounds,
+    SessionKey, SkillNarrowing, SkillRef, Skills, SpawnRequest, Timestamp, Tool, ToolNarrowing,
+    Touches,
 };
 use sortie_policy::{
     Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
@@ -731,12 +732,17 @@ fn checked_schema(lang: Lang, schema: Option<Value>) -> Result<Option<Arc<Value>
     let Some(schema) = schema else {
         return Ok(None);
     };
-    match jsonschema::validator_for(&schema) {
-        Ok(_) => Ok(Some(Arc::new(schema))),
-        Err(error) => Err(SpawnRefused(t!(
+    // Measured first: a validator follows a schema by recursion.
+    let checked = SchemaBounds::of(&schema).and_then(|_| {
+        let compiled = jsonschema::validator_for(&schema);
+        compiled.map(drop).map_err(|error| error.to_string())
+    });
+    match checked {
+        Ok(()) => Ok(Some(Arc::new(schema))),
+        Err(problem) => Err(SpawnRefused(t!(
             lang,
             "spawn-bad-schema",
-            problem = one_line(first_chars(&error.to_string(), 4 * LABEL_CHARS))
+            problem = one_line(first_chars(&problem, 4 * LABEL_CHARS))
         ))),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use sortie_core::{Spelling, Tool, ToolSpec};
+use sortie_core::{SchemaBounds, Spelling, Tool, ToolSpec};
 use sortie_policy::ToolFacts;
 use sortie_text::cut_middle;
 
@@ -24,6 +24,7 @@ pub struct Toolbox {
 
 struct Entry {
     tool: Arc<dyn Tool>,
+    bounds: SchemaBounds,
     validator: jsonschema::Validator,
 }
 
@@ -64,8 +65,10 @@ impl Toolbox {
                 }
             }
             facts.push(fact);
+            let (bounds, validator) = validator_of(tool.spec())?;
             entries.push(Entry {
-                validator: validator_of(tool.spec())?,
+                bounds,
+                validator,
                 tool,
             });
         }
@@ -130,6 +133,9 @@ impl Toolbox {
             .iter()
             .find(|entry| entry.tool.spec().name == tool)
             .map(|entry| {
+                if let Err(problem) = entry.bounds.admit(arguments) {
+                    return vec![problem];
+                }
                 entry
                     .validator
                     .iter_errors(arguments)
@@ -169,11 +175,14 @@ pub(crate) fn facts_of(tool: &dyn Tool) -> ToolFacts {
     }
 }
 
-fn validator_of(spec: &ToolSpec) -> Result<jsonschema::Validator, ToolboxError> {
-    jsonschema::validator_for(&spec.parameters).map_err(|error| ToolboxError::BadSchema {
+fn validator_of(spec: &ToolSpec) -> Result<(SchemaBounds, jsonschema::Validator), ToolboxError> {
+    let bad = |what: String| ToolboxError::BadSchema {
         tool: spec.name.clone(),
-        what: error.to_string(),
-    })
+        what,
+    };
+    let bounds = SchemaBounds::of(&spec.parameters).map_err(bad)?;
+    let validator = jsonschema::validator_for(&spec.parameters);
+    Ok((bounds, validator.map_err(|error| bad(error.to_string()))?))
 }
 
 fn spelled<'a>(tool: &'a dyn Tool, name: &str) -> Option<&'a Spelling> {
