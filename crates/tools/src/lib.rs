@@ -14,6 +14,8 @@ mod diff;
 mod edit_file;
 mod exec;
 mod fingerprint;
+#[cfg(test)]
+mod fuzz;
 mod gate;
 mod glob;
 mod grep;

@@ -20,7 +20,7 @@ pub(crate) fn ask_at(address: &str, token: &str, method: &str, path: &str) -> (u
     send_to(address, token, &format!("{method} {path}"), "")
 }
 
-fn send(world: &World, token: &str, what: &str, body: &str) -> (u16, String) {
+pub(crate) fn send(world: &World, token: &str, what: &str, body: &str) -> (u16, String) {
     send_to(&world.address(), token, what, body)
 }
 

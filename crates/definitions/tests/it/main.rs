@@ -5,6 +5,7 @@
 )]
 
 mod agents;
+mod fuzz;
 mod places;
 mod skills;
 mod support;

@@ -3,6 +3,7 @@
 mod apply;
 mod blocked;
 mod crash;
+mod fuzz;
 mod hostile;
 mod kinds;
 mod planted;

@@ -17,7 +17,7 @@
 //! | P8 trust | `folder`, `causes::trust_ends_at_the_folder` |
 //! | P9 names and changes of tools | `servers` |
 //! | P10 secrets | `secrets` |
-//! | P11 bounds | `bounds` |
+//! | P11 bounds | `bounds`, `endless` |
 //! | P12 framing | `children`, `servers` |
 //! | P13 the web page | belongs to the server, which does not exist yet |
 //! | P14 audit | `audit` |
@@ -47,6 +47,7 @@ mod benign;
 mod bounds;
 mod causes;
 mod children;
+mod endless;
 mod files;
 mod folder;
 mod processes;
