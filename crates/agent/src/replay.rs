@@ -15,9 +15,10 @@ use sortie_core::{
 use crate::state::{Past, RunState};
 use crate::step::Step;
 
-/// How many runs back a continued history goes: what is older is forgotten. A conversation may have
-/// hundreds of turns, and each reads the journals of those before it.
-pub const MAX_EARLIER_RUNS: usize = 200;
+/// How many runs back a continued history goes. Its size is not bounded by this but by compaction;
+/// this bounds the work of a turn, which reads the journals of those before it. The model is told
+/// that older ones are missing.
+pub const MAX_EARLIER_RUNS: usize = 10_000;
 
 /// The journals of a tree, and of the runs that its runs go on from.
 pub type Tapes = BTreeMap<RunId, Vec<JournalEntry>>;
@@ -279,34 +280,46 @@ impl<'a> Replay<'a> {
     }
 }
 
-/// What a run goes on from, folded from the tapes, as far back as `left` runs.
-fn past(tapes: &Tapes, first: &JournalEntry, left: usize) -> Result<Past, Divergence> {
-    let Event::Admitted { spec } = &first.event else {
-        return Ok(Past::default());
-    };
-    if left == 0 {
-        return Ok(Past::default());
+/// What a run goes on from, folded from the tapes, as far back as `most` runs.
+fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<Past, Divergence> {
+    let mut chain = Vec::new();
+    let mut next = earlier(first);
+    while let Some((run, up_to)) = next
+        && chain.len() < most
+    {
+        let tape = tapes.get(&run).map_or(&[][..], Vec::as_slice);
+        let Some(beginning) = tape.first() else {
+            return Err(differs(
+                first,
+                &format!("the journal of run {run}, which it goes on from, is gone"),
+            ));
+        };
+        let is_part = |entry: &&JournalEntry| up_to.is_none_or(|last| entry.seq <= last);
+        let count = tape.iter().take_while(is_part).count();
+        chain.push(&tape[..count]);
+        next = earlier(beginning);
     }
-    let (earlier, up_to) = match (spec.fork, spec.continues) {
-        (Some(point), _) => (point.run, Some(point.at)),
-        (None, Some(run)) => (run, None),
-        (None, None) => return Ok(Past::default()),
+    let mut past = match next {
+        None => Past::default(),
+        Some(_) => Past::missing(),
     };
-    let tape = tapes.get(&earlier).map_or(&[][..], Vec::as_slice);
-    let count = tape
-        .iter()
-        .take_while(|entry| up_to.is_none_or(|last| entry.seq <= last))
-        .count();
-    let Some(beginning) = tape.first() else {
-        return Err(differs(
-            first,
-            &format!("the journal of run {earlier}, which it goes on from, is gone"),
-        ));
+    for tape in chain.into_iter().rev() {
+        let state = RunState::fold(&past, tape).map_err(|illegal| {
+            let beginning = tape.first().unwrap_or(first);
+            differs(beginning, &illegal.to_string())
+        })?;
+        past = state.into_past();
+    }
+    Ok(past)
+}
+
+/// The run that another goes on from, and the last of its entries that counts; `None` is all.
+fn earlier(first: &JournalEntry) -> Option<(RunId, Option<Seq>)> {
+    let Event::Admitted { spec } = &first.event else {
+        return None;
     };
-    let past = past(tapes, beginning, left - 1)?;
-    let state = RunState::fold(&past, &tape[..count])
-        .map_err(|illegal| differs(beginning, &illegal.to_string()))?;
-    Ok(state.into_past())
+    let forked = spec.fork.map(|point| (point.run, Some(point.at)));
+    forked.or_else(|| spec.continues.map(|run| (run, None)))
 }
 
 fn numbered(turn: u32, blocks: &[Block]) -> Vec<Block> {

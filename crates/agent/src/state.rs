@@ -113,6 +113,18 @@ pub struct Past {
     pub history: Vec<SharedMessage>,
     /// The todo list.
     pub todos: Vec<Todo>,
+    /// Whether something before that is missing, which the model is told.
+    pub is_cut: bool,
+}
+
+impl Past {
+    /// The past of a run whose earlier runs cannot be read any more.
+    pub fn missing() -> Self {
+        Self {
+            is_cut: true,
+            ..Self::default()
+        }
+    }
 }
 
 /// An event that cannot follow what the journal says so far.
@@ -173,10 +185,16 @@ impl RunState {
     }
 
     fn admitted(run: RunId, spec: Arc<RunSpec>, past: &Past) -> Self {
-        let mut history = past.history.clone();
+        let mut history = Vec::with_capacity(past.history.len() + 2);
+        if past.is_cut {
+            history.push(Arc::new(Message::Notice {
+                text: text(spec.lang, "notice-beginning-missing", &[]),
+            }));
+        }
+        history.extend(past.history.iter().cloned());
         let todos = match spec.fork {
             // Whoever branches off goes on in the middle of things, but never after the last word.
-            Some(_) if !history.is_empty() => {
+            Some(_) if !past.history.is_empty() => {
                 if let Some(Message::Assistant { .. }) = history.last().map(|last| &**last) {
                     history.push(Arc::new(Message::Notice {
                         text: text(spec.lang, "notice-fork", &[]),

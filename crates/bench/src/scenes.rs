@@ -171,10 +171,12 @@ async fn appends(rounds: u32) -> anyhow::Result<Value> {
         .map(|fence| {
             let store = &store;
             async move {
+                let mut follows = store.get(fence.run).await?.head;
                 for _ in 0..rounds {
-                    store
+                    let appended = store
                         .append(Append {
                             fence,
+                            follows,
                             at: clock.now(),
                             events: vec![Event::ModelFailed {
                                 model: "fixed".to_owned(),
@@ -188,6 +190,7 @@ async fn appends(rounds: u32) -> anyhow::Result<Value> {
                             spent: None,
                         })
                         .await?;
+                    follows = appended.head;
                 }
                 anyhow::Ok(())
             }
@@ -268,7 +271,7 @@ async fn admit(store: &SqliteStore, clock: &ProcessClock, spec: &RunSpec) -> any
             run,
             spec,
             at: clock.now(),
-            parent_fence: None,
+            parent: None,
         })
         .await?;
     Ok(run)
@@ -290,6 +293,10 @@ async fn claim_all(
             }],
             per_parent: max_concurrent,
             per_tree: max_concurrent,
+            deaths: sortie_core::DeathLimits {
+                without_progress: 3,
+                total: 25,
+            },
         })
         .await?;
     Ok(claimed.into_iter().map(|claimed| claimed.fence).collect())

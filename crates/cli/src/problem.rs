@@ -202,6 +202,7 @@ impl Problem {
                 StoreError::Ambiguous { .. } => Exit::Usage,
                 StoreError::WrongState { .. } => Exit::Refused,
                 StoreError::Fenced { .. }
+                | StoreError::NotNext { .. }
                 | StoreError::Damaged { .. }
                 | StoreError::Locked { .. }
                 | StoreError::Failed { .. } => Exit::Store,
@@ -477,7 +478,9 @@ fn store_words(lang: Lang, error: &StoreError) -> Words {
             t!(lang, "error-store", doing = *doing),
             Some(t!(lang, "hint-store")),
         ),
-        StoreError::Fenced { run } => (t!(lang, "error-fenced", id = run.to_string()), None),
+        StoreError::Fenced { run } | StoreError::NotNext { run, .. } => {
+            (t!(lang, "error-fenced", id = run.to_string()), None)
+        }
     };
     Words {
         message,

@@ -81,6 +81,7 @@ mod armed {
     static PLAN: OnceLock<Plan> = OnceLock::new();
     static VISITS: AtomicU32 = AtomicU32::new(0);
     static BROKEN_OUTBOX: AtomicBool = AtomicBool::new(false);
+    static POISON: OnceLock<String> = OnceLock::new();
 
     /// Arms the process; only the first plan counts.
     pub fn arm(plan: Plan) {
@@ -92,17 +93,32 @@ mod armed {
         BROKEN_OUTBOX.store(true, Ordering::SeqCst);
     }
 
+    /// Lets each run with this text in its task kill the process when it calls a tool.
+    pub fn poison(text: String) {
+        POISON.get_or_init(|| text);
+    }
+
+    pub(crate) fn tool_call(task: &str) {
+        if POISON.get().is_some_and(|text| task.contains(text)) {
+            die();
+        }
+    }
+
+    fn die() -> ! {
+        let me = rustix::process::getpid();
+        // Nothing can be done if even this fails: the test that waits for it will say so.
+        rustix::process::kill_process(me, rustix::process::Signal::KILL).ok();
+        loop {
+            std::thread::park();
+        }
+    }
+
     pub(crate) fn point(point: Point) {
         let Some(plan) = PLAN.get().filter(|plan| plan.point == point) else {
             return;
         };
         if VISITS.fetch_add(1, Ordering::SeqCst) + 1 == plan.nth {
-            let me = rustix::process::getpid();
-            // Nothing can be done if even this fails: the test that waits for it will say so.
-            rustix::process::kill_process(me, rustix::process::Signal::KILL).ok();
-            loop {
-                std::thread::park();
-            }
+            die();
         }
     }
 
@@ -112,12 +128,15 @@ mod armed {
 }
 
 #[cfg(feature = "crash-points")]
-pub use armed::{arm, break_outbox};
+pub use armed::{arm, break_outbox, poison};
 #[cfg(feature = "crash-points")]
-pub(crate) use armed::{outbox_is_broken, point};
+pub(crate) use armed::{outbox_is_broken, point, tool_call};
 
 #[cfg(not(feature = "crash-points"))]
 pub(crate) const fn point(_point: Point) {}
+
+#[cfg(not(feature = "crash-points"))]
+pub(crate) const fn tool_call(_task: &str) {}
 
 #[cfg(not(feature = "crash-points"))]
 pub(crate) const fn outbox_is_broken() -> bool {

@@ -8,9 +8,10 @@ use serde_json::Value;
 use sortie_agent::{CallStatus, OpenCall, bound_result};
 use sortie_core::{
     Addressee, ApprovalRequest, ApprovedBy, Arguments, AuditEntry, AuditStage, Blob, BlobId,
-    BlobReader, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, Question, Reconciled,
-    Recovery, Reply, Request, RequestKind, ResultStatus, Ruling, RunSpec, Timestamp, Tool,
-    ToolAnswer, ToolCall, ToolContext, ToolOutcome, ToolReply, ToolResult, Touches, Worktree,
+    BlobReader, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, ParentClaim, Question,
+    Reconciled, Recovery, Reply, Request, RequestKind, ResultStatus, Ruling, RunSpec, Seq,
+    Timestamp, Tool, ToolAnswer, ToolCall, ToolContext, ToolOutcome, ToolReply, ToolResult,
+    Touches, Worktree,
 };
 use sortie_policy::{AtUse, ToolFacts};
 use sortie_text::{cut_middle, t, text};
@@ -39,6 +40,8 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) worktree: Option<&'a Worktree>,
     /// When everything that the run starts has to be done.
     pub(crate) not_after: Option<Timestamp>,
+    /// The end of the journal that asks for the calls.
+    pub(crate) head: Seq,
 }
 
 /// What is to be done about a call, before anything has run.
@@ -479,7 +482,10 @@ impl<'a> Dispatch<'a> {
         Around {
             spawner: RunSpawner {
                 shared: self.shared,
-                fence: self.fence,
+                claim: ParentClaim {
+                    fence: self.fence,
+                    reached: self.head,
+                },
                 spec: self.spec,
                 call: &ready.call.id,
                 workspace: self.workspace(),

@@ -1,7 +1,7 @@
 //! How a run runs: take the inbox into the journal, ask the machine, act, append; until it ends,
 //! waits for its children, or has to be given back.
 
-mod ending;
+pub(crate) mod ending;
 mod paying;
 
 use std::sync::Arc;
@@ -56,7 +56,8 @@ pub(crate) async fn execute(
     let fence = claimed.fence;
     let state = match past::load(&shared, claimed.entries).await {
         Ok(state) => state,
-        Err(Unreadable(what)) => return ending::give_up(&shared, fence, &what).await,
+        Err(Unreadable::Damaged(what)) => return ending::give_up(&shared, fence, &what).await,
+        Err(Unreadable::Failed(error)) => return Err(error.into()),
     };
     let spec = Arc::clone(state.spec());
     let woken = fence.epoch.0 > 1;
@@ -390,6 +391,7 @@ impl Executor {
     }
 
     async fn call_tools(&mut self, calls: &[OpenCall]) -> Result<(), PenError> {
+        crash::tool_call(&self.spec.task);
         let shared = Arc::clone(&self.shared);
         let spec = Arc::clone(&self.spec);
         let authority = Arc::clone(&self.authority);
@@ -401,6 +403,7 @@ impl Executor {
             authority: &authority,
             worktree: worktree.as_ref(),
             not_after: self.pen.state().tree_deadline(),
+            head: self.pen.state().head(),
         };
         let mut free = Vec::new();
         // Once a call waits for somebody's word, those behind it wait too; but what they will ask
@@ -583,6 +586,7 @@ impl Executor {
             .store
             .park(Park {
                 fence: self.fence,
+                follows: self.pen.state().head(),
                 at: self.shared.clock.now(),
                 waiting_on: self.pen.state().waiting_on().unwrap_or(WaitingOn::Children),
             })

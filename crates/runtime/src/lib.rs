@@ -31,6 +31,7 @@ mod preview;
 mod review;
 mod runtime;
 mod scheduler;
+mod setback;
 mod settings;
 mod sinks;
 mod spawn;

@@ -1,23 +1,49 @@
 //! What a run knows when it is claimed: its own journal, and those of the runs it goes on from.
 
-use sortie_agent::{MAX_EARLIER_RUNS, Past, RunState};
-use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq, StoreError};
+use sortie_agent::{IllegalEvent, MAX_EARLIER_RUNS, Past, RunState};
+use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq, StoreError, StoreResult};
 
 use crate::runtime::Shared;
 
-/// A journal that cannot be gone on with.
-pub(crate) struct Unreadable(pub(crate) String);
+/// Why a run cannot be loaded.
+pub(crate) enum Unreadable {
+    /// A journal is damaged or contradicts itself: the run ends.
+    Damaged(String),
+    /// The store failed: the run is loaded again later.
+    Failed(StoreError),
+}
+
+impl From<StoreError> for Unreadable {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Damaged { .. } => Self::Damaged(error.to_string()),
+            StoreError::Fenced { .. }
+            | StoreError::NotNext { .. }
+            | StoreError::NotFound(_)
+            | StoreError::Ambiguous { .. }
+            | StoreError::Locked { .. }
+            | StoreError::WrongState { .. }
+            | StoreError::Failed { .. } => Self::Failed(error),
+        }
+    }
+}
+
+impl From<IllegalEvent> for Unreadable {
+    fn from(illegal: IllegalEvent) -> Self {
+        Self::Damaged(illegal.to_string())
+    }
+}
 
 /// Folds the journal of a claimed run.
 ///
 /// Takes the journal away: a run that waits for a model would keep it until it ends.
 pub(crate) async fn load(
     shared: &Shared,
-    entries: Result<Vec<JournalEntry>, String>,
+    entries: StoreResult<Vec<JournalEntry>>,
 ) -> Result<RunState, Unreadable> {
-    let entries = entries.map_err(Unreadable)?;
+    let entries = entries?;
     let past = past_of(shared, &entries).await?;
-    RunState::fold_owned(&past, entries).map_err(|error| Unreadable(error.to_string()))
+    Ok(RunState::fold_owned(&past, entries)?)
 }
 
 /// A long output of a run, or of the run that it goes on from.
@@ -46,38 +72,47 @@ struct Earlier {
     up_to: Option<Seq>,
 }
 
-/// What happened in the runs that this one goes on from, oldest first. A conversation that is longer
-/// than its bound, or whose beginning was archived or deleted, begins where it is still known.
+/// What happened in the runs that this one goes on from, oldest first. Where the beginning was
+/// archived or deleted, or is too long ago, the model is told that it is missing.
 async fn past_of(shared: &Shared, entries: &[JournalEntry]) -> Result<Past, Unreadable> {
     let mut chain = Vec::new();
-    let mut next = earlier(entries);
-    while let Some(Earlier { run, up_to }) = next {
-        if chain.len() == MAX_EARLIER_RUNS {
-            break;
-        }
+    let mut next = entries.first().and_then(earlier);
+    while let Some(earlier_run) = next
+        && chain.len() < MAX_EARLIER_RUNS
+    {
+        // Only the first entry, so that one journal at a time is in memory.
+        let first = match shared.store.first(earlier_run.run).await {
+            Ok(first) => first,
+            Err(StoreError::NotFound(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let Some(first) = first else { break };
+        next = earlier(&first);
+        chain.push(earlier_run);
+    }
+    let mut past = match next {
+        None => Past::default(),
+        Some(_) => Past::missing(),
+    };
+    for Earlier { run, up_to } in chain.into_iter().rev() {
         let mut entries = match shared.store.read(run, Seq(0)).await {
             Ok(entries) => entries,
+            // Removed since the look above.
             Err(StoreError::NotFound(_)) => Vec::new(),
-            Err(error) => return Err(Unreadable(error.to_string())),
+            Err(error) => return Err(error.into()),
         };
-        if entries.is_empty() {
-            break;
-        }
         entries.retain(|entry| up_to.is_none_or(|last| entry.seq <= last));
-        next = earlier(&entries);
-        chain.push(entries);
-    }
-    let mut past = Past::default();
-    for entries in chain.iter().rev() {
-        let state =
-            RunState::fold(&past, entries).map_err(|error| Unreadable(error.to_string()))?;
-        past = state.into_past();
+        past = if entries.is_empty() {
+            Past::missing()
+        } else {
+            RunState::fold_owned(&past, entries)?.into_past()
+        };
     }
     Ok(past)
 }
 
-fn earlier(entries: &[JournalEntry]) -> Option<Earlier> {
-    match &entries.first()?.event {
+fn earlier(first: &JournalEntry) -> Option<Earlier> {
+    match &first.event {
         Event::Admitted { spec } => earlier_than(spec),
         Event::Updated { .. }
         | Event::Paused

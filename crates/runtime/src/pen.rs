@@ -3,6 +3,8 @@
 //! Appends are handed to the store without waiting, because the store keeps their order: whatever
 //! is durable later has everything before it. Only an effect that must not be repeated waits, by
 //! [`Pen::settle`]. A crash therefore loses at most a tail of facts that nothing depended on yet.
+//! So does a failed write: each append names the entry it follows, so the store refuses those behind
+//! one that was lost. The fold is then ahead of the journal, and the journal has to be loaded again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -113,6 +115,9 @@ impl Pen {
         let mut facts = facts.into();
         facts.audit.splice(0..0, self.take_later());
         let at = self.clock.now();
+        let follows = self.state.head();
+        // Only entries have a place in the journal by which a later append could miss them.
+        let is_bare = facts.events.is_empty();
         for event in &facts.events {
             let entry = JournalEntry {
                 run: self.fence.run,
@@ -125,6 +130,7 @@ impl Pen {
         }
         let append = Append {
             fence: self.fence,
+            follows,
             at,
             events: facts.events,
             summary: self.state.summary(),
@@ -139,6 +145,9 @@ impl Pen {
         match futures::poll!(appending.as_mut()) {
             std::task::Poll::Ready(appended) => self.note(appended?),
             std::task::Poll::Pending => self.under_way.push_back(appending),
+        }
+        if is_bare {
+            return self.settle().await;
         }
         while self.under_way.len() > MAX_UNDER_WAY {
             self.settle_one().await?;
@@ -176,7 +185,8 @@ impl Pen {
         }
         self.settle().await?;
         self.inbox_waiting = false;
-        let Some(entry) = self.store.take_inbox(self.fence, self.clock.now()).await? else {
+        let (follows, at) = (self.state.head(), self.clock.now());
+        let Some(entry) = self.store.take_inbox(self.fence, follows, at).await? else {
             return Ok(false);
         };
         let audit = hear(&self.state, &entry);

@@ -27,6 +27,7 @@ use crate::live::Live;
 use crate::log::{ToolCallLog, tool_calls};
 use crate::particulars::Looks;
 use crate::scheduler;
+use crate::setback::Setbacks;
 use crate::settings::Settings;
 use crate::sinks::Sink;
 use crate::spawn::{Planner, SpawnRefused, label_of};
@@ -231,6 +232,8 @@ pub(crate) struct Shared {
     pub(crate) worktrees: Arc<dyn Worktrees>,
     pub(crate) redactor: Redactor,
     pub(crate) live: Live,
+    /// Runs whose executors stopped.
+    pub(crate) setbacks: Setbacks,
     /// Something may be claimable or deliverable.
     pub(crate) hint: Notify,
     /// Something may be deliverable outside.
@@ -256,6 +259,7 @@ impl Runtime {
             worktrees: parts.worktrees,
             redactor: parts.redactor,
             live: Live::default(),
+            setbacks: Setbacks::default(),
             hint: Notify::new(),
             outside_hint: Notify::new(),
             notifications: broadcast::Sender::new(NOTIFICATIONS_KEPT),
@@ -318,7 +322,7 @@ impl Runtime {
                 run,
                 spec: spec.clone(),
                 at: self.shared.clock.now(),
-                parent_fence: None,
+                parent: None,
             })
             .await?;
         match admission {
@@ -347,6 +351,11 @@ impl Runtime {
         let head = self.get(other).await?.head;
         let spec = fork::spec_of(fork, spec, head, run).map_err(RuntimeError::Refused)?;
         self.register(run, spec).await
+    }
+
+    /// Commits a small write: fails while the store accepts none.
+    pub async fn probe(&self) -> Result<(), RuntimeError> {
+        Ok(self.shared.store.probe().await?)
     }
 
     /// Waits until a run has ended.

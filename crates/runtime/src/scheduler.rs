@@ -1,36 +1,46 @@
 //! The service loop: deliver, claim, execute; woken by hints, and by the clock where hints fail.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sortie_core::{Claim, Heartbeat, ListFilter, Recover, RecoverScope, StoreError, StoreResult};
+use futures::FutureExt as _;
+use sortie_core::{
+    Claim, Claimed, Heartbeat, ListFilter, Recover, RecoverScope, StoreError, StoreResult,
+};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::crash::{self, Point};
 use crate::executor::{LetGo, execute};
+use crate::live::Signals;
 use crate::pen::PenError;
 use crate::runtime::Shared;
-use crate::{announce, runtime};
+use crate::{announce, runtime, setback};
 
 /// How often old transcripts and records are looked for.
 const JANITOR_INTERVAL: Duration = Duration::from_secs(3600);
 /// The shortest wait between two looks at the store when nobody hints.
 const SHORTEST_WAIT: Duration = Duration::from_millis(50);
 
-type Executors = JoinSet<(sortie_core::Fence, Result<LetGo, PenError>)>;
+type Executors = JoinSet<()>;
 
 /// Serves until told to stop, then gives every run back.
 pub(crate) async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
     let mut executors = Executors::new();
     let mut janitor_due = Instant::now();
+    let mut claims = Claims::default();
     loop {
         let mut wait = None;
-        if let Err(error) = pass(&shared, &mut executors).await {
+        if let Err(error) = pass(&shared, &mut executors, &mut claims).await {
             shared.store_failed("serve", &error);
             // A store that fails now will fail in a moment too.
             wait = Some(shared.planner.settings.poll_interval);
+        } else if claims.alone.is_some() {
+            // Others are claimed as soon as this one has made progress, which nothing announces.
+            wait = Some(SHORTEST_WAIT);
         }
         if Instant::now() >= janitor_due {
             janitor_due = Instant::now() + JANITOR_INTERVAL;
@@ -89,8 +99,27 @@ pub(crate) async fn deliver_outside(shared: Arc<Shared>, stop: CancellationToken
     }
 }
 
+/// What the loop knows of its claims.
+#[derive(Debug, Default)]
+struct Claims {
+    /// A claim failed: its commit may have happened all the same.
+    unsure: bool,
+    /// The run that was claimed alone, and after which nothing was claimed yet.
+    alone: Option<sortie_core::Fence>,
+}
+
 /// One look at everything that may be due.
-async fn pass(shared: &Arc<Shared>, executors: &mut Executors) -> StoreResult<()> {
+async fn pass(
+    shared: &Arc<Shared>,
+    executors: &mut Executors,
+    claims: &mut Claims,
+) -> StoreResult<()> {
+    if claims.unsure {
+        // Only this loop claims, so what no executor has is left from the claim that failed.
+        let executed = shared.live.fences();
+        shared.recover(RecoverScope::Orphans(executed)).await?;
+        claims.unsure = false;
+    }
     let now = shared.clock.now();
     // Polled in this order, so that one commit of the store carries all four, and what is replied
     // or delivered can be claimed at once.
@@ -105,21 +134,26 @@ async fn pass(shared: &Arc<Shared>, executors: &mut Executors) -> StoreResult<()
             lanes: shared.planner.settings.lanes.limits(),
             per_parent: shared.planner.settings.lanes.per_parent,
             per_tree: shared.planner.settings.lanes.per_tree,
+            deaths: shared.planner.settings.deaths,
         }),
     );
+    claims.unsure = claimed.is_err();
     // What is claimed is started whatever became of the rest: a lease that nobody executes would
     // count as a death.
-    for claimed in claimed? {
+    let claimed = claimed?;
+    if let Some(first) = claimed.first() {
+        claims.alone = first.alone.then_some(first.fence);
+    } else if claims.alone.is_some_and(|alone| !shared.live.has(alone)) {
+        claims.alone = None;
+    }
+    for claimed in claimed {
         crash::point(Point::AfterClaim);
         let signals = shared.live.enter(claimed.fence, claimed.cancel.clone());
         let under_way = UnderWay {
             shared: Arc::clone(shared),
             fence: claimed.fence,
         };
-        executors.spawn(async move {
-            let result = execute(Arc::clone(&under_way.shared), claimed, signals).await;
-            (under_way.fence, result)
-        });
+        executors.spawn(carry_out(under_way, claimed, signals));
     }
     delivered?;
     for (run, request) in settled? {
@@ -141,17 +175,30 @@ impl Drop for UnderWay {
     }
 }
 
-fn let_go(shared: &Shared, done: Result<(sortie_core::Fence, Result<LetGo, PenError>), JoinError>) {
-    match done {
-        Ok((_, Ok(LetGo::Ended | LetGo::Parked | LetGo::Released))) => {}
-        Ok((fence, Err(PenError::Store(StoreError::Fenced { .. })))) => {
+/// Executes a claim; gives the run back if its executor stops.
+async fn carry_out(under_way: UnderWay, claimed: Claimed, signals: watch::Receiver<Signals>) {
+    let (shared, fence) = (Arc::clone(&under_way.shared), under_way.fence);
+    let executing = execute(Arc::clone(&shared), claimed, signals.clone());
+    // What a panic leaves behind is dropped with the executor; the journal is whole.
+    let what = match AssertUnwindSafe(executing).catch_unwind().await {
+        Ok(Ok(LetGo::Ended | LetGo::Parked | LetGo::Released)) => {
+            shared.setbacks.clear(fence.run);
+            return;
+        }
+        Ok(Err(PenError::Store(StoreError::Fenced { .. }))) => {
             tracing::warn!(run = %fence.run, "the claim was lost to a newer one");
+            return;
         }
-        // The lease ends by itself; the run is then claimed again, a bounded number of times.
-        Ok((fence, Err(error))) => {
-            tracing::error!(run = %fence.run, error = %sortie_core::with_causes(&error), "an executor stopped");
-        }
-        Err(panic) => tracing::error!(%panic, "an executor died"),
+        Ok(Err(error)) => sortie_core::with_causes(&error),
+        Err(_) => "the executor panicked".to_owned(),
+    };
+    tracing::error!(run = %fence.run, error = %what, "an executor stopped");
+    setback::give_back(&shared, fence, signals, &what).await;
+}
+
+fn let_go(shared: &Shared, done: Result<(), JoinError>) {
+    if let Err(panic) = done {
+        tracing::error!(%panic, "an executor died");
     }
     // Whatever it was, a slot is free.
     shared.hint.notify_one();
@@ -252,8 +299,7 @@ impl Shared {
             .recover(Recover {
                 scope,
                 at: self.clock.now(),
-                max_deaths_without_progress: self.planner.settings.max_deaths_without_progress,
-                max_deaths: self.planner.settings.max_deaths,
+                deaths: self.planner.settings.deaths,
             })
             .await?;
         let ended = report.given_up.ended.iter().map(|ended| ended.run);

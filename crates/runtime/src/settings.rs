@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use sortie_core::{
-    AdmissionCaps, Budget, Cleanup, Confinement, Isolation, Lane, LaneLimit, Lang, Mode, Rules,
-    Sampling,
+    AdmissionCaps, Budget, Cleanup, Confinement, DeathLimits, Isolation, Lane, LaneLimit, Lang,
+    Mode, Rules, Sampling,
 };
 
 /// What an operator can set.
@@ -51,10 +51,8 @@ pub struct Settings {
     pub child: RunDefaults,
     /// How long a claim holds without a heartbeat.
     pub lease: Duration,
-    /// Deaths without a new journal entry before a run is given up.
-    pub max_deaths_without_progress: u32,
-    /// Deaths altogether before a run is given up.
-    pub max_deaths: u32,
+    /// How many deaths of its process a run survives.
+    pub deaths: DeathLimits,
     /// How long tools under way may still take when the runtime shuts down.
     pub shutdown_grace: Duration,
     /// When transcripts of ended runs are archived; `None` is never.
@@ -242,8 +240,10 @@ impl Default for Settings {
                 budget: Budget::default(),
             },
             lease: Duration::from_secs(30),
-            max_deaths_without_progress: 3,
-            max_deaths: 25,
+            deaths: DeathLimits {
+                without_progress: 3,
+                total: 25,
+            },
             shutdown_grace: Duration::from_secs(5),
             archive_after: Some(Duration::from_secs(7 * 24 * 3600)),
             clean_up_after: None,

@@ -5,23 +5,28 @@ use std::path::Path;
 use async_trait::async_trait;
 use sortie_core::{
     Admission, Admit, Announce, Answerer, CallId, Cancellation, CancelledBy, ChildRef, ChildWait,
-    Fence, InboxItem, Lang, ListFilter, ManageRequest, NotificationKind, OpenRequest, Outcome,
-    Refusal, Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec, Sender,
-    SpawnRequest, Spawned, Spawner, Timestamp, ToolAnswer, ToolFailure, ToolOutcome, ToolReply,
+    InboxItem, Lang, ListFilter, ManageRequest, NotificationKind, OpenRequest, Outcome,
+    ParentClaim, Refusal, Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec,
+    Sender, SpawnRequest, Spawned, Spawner, StoreError, StoreResult, Timestamp, ToolAnswer,
+    ToolFailure, ToolOutcome, ToolReply,
 };
 use sortie_text::{first_chars, outcome_error, t, text};
 
 use crate::crash::{self, Point};
 use crate::runtime::Shared;
+use crate::setback;
 use crate::spawn::Requester;
 
 /// How much of a child's result a listing shows.
 const LISTED_RESULT_CHARS: usize = 200;
+/// Tries to admit a child while the store fails, about a minute. Nothing else of the run could be
+/// written meanwhile either; a cancel or a deadline ends the wait.
+const MAX_TRIES_TO_ADMIT: u32 = 64;
 
 /// Starts and manages children for one call of one run.
 pub(crate) struct RunSpawner<'a> {
     pub(crate) shared: &'a Shared,
-    pub(crate) fence: Fence,
+    pub(crate) claim: ParentClaim,
     pub(crate) spec: &'a RunSpec,
     pub(crate) call: &'a CallId,
     /// The folder that the run works in.
@@ -38,7 +43,7 @@ impl Spawner for RunSpawner<'_> {
             Some(id) => Some(self.ended_child(id).await?),
         };
         let requester = Requester {
-            run: self.fence.run,
+            run: self.claim.fence.run,
             spec: self.spec,
             call: self.call,
             workspace: self.workspace,
@@ -58,14 +63,7 @@ impl Spawner for RunSpawner<'_> {
         let announces = spec.announce == Announce::Steer;
         crash::point(Point::BeforeAdmit);
         let admission = self
-            .shared
-            .store
-            .admit(Admit {
-                run: child.run,
-                spec: spec.clone(),
-                at: self.shared.clock.now(),
-                parent_fence: Some(self.fence),
-            })
+            .admit(child.run, &spec)
             .await
             .map_err(|error| ToolFailure::new(error.to_string()))?;
         crash::point(Point::AfterAdmit);
@@ -106,6 +104,28 @@ impl Spawner for RunSpawner<'_> {
 }
 
 impl RunSpawner<'_> {
+    /// Admits a child. A commit that is reported as failed may have happened, so the same admission
+    /// is tried again: the store finds what an earlier try wrote.
+    async fn admit(&self, run: RunId, spec: &RunSpec) -> StoreResult<Admission> {
+        let mut tries = 0;
+        loop {
+            let admitted = self.shared.store.admit(Admit {
+                run,
+                spec: spec.clone(),
+                at: self.shared.clock.now(),
+                parent: Some(self.claim),
+            });
+            match admitted.await {
+                Err(error @ StoreError::Failed { .. }) if tries < MAX_TRIES_TO_ADMIT => {
+                    self.shared.store_failed("admit a child", &error);
+                    tokio::time::sleep(setback::wait_after(tries)).await;
+                    tries += 1;
+                }
+                result => return result,
+            }
+        }
+    }
+
     async fn list(&self) -> ToolReply {
         let children = self.children().await?;
         if children.is_empty() {
@@ -200,7 +220,7 @@ impl RunSpawner<'_> {
 
     async fn of_own_child(&self, asked: OpenRequest) -> Option<(OpenRequest, RunRecord)> {
         let child = self.shared.store.get(asked.task_id).await.ok()?;
-        let own = child.parent == Some(self.fence.run) && is_question(&asked);
+        let own = child.parent == Some(self.claim.fence.run) && is_question(&asked);
         own.then_some((asked, child))
     }
 
@@ -259,14 +279,14 @@ impl RunSpawner<'_> {
 
     /// What children wrote is data for their parent, however it is asked for.
     fn framed(&self, words: &str) -> String {
-        sortie_agent::frame(self.spec.lang, &self.fence.run.to_string(), words)
+        sortie_agent::frame(self.spec.lang, &self.claim.fence.run.to_string(), words)
     }
 
     async fn children(&self) -> Result<Vec<RunRecord>, ToolFailure> {
         self.shared
             .store
             .list(ListFilter {
-                parent: Some(self.fence.run),
+                parent: Some(self.claim.fence.run),
                 archived: true,
                 ..ListFilter::default()
             })
@@ -344,7 +364,7 @@ pub(crate) fn not_admitted(lang: Lang, refusal: &Refusal) -> String {
 
 const DELIVERED: sortie_core::Delivery = sortie_core::Delivery::Delivered;
 
-fn failed(error: &sortie_core::StoreError) -> ToolFailure {
+fn failed(error: &StoreError) -> ToolFailure {
     ToolFailure::new(error.to_string())
 }
 

@@ -239,7 +239,9 @@ impl From<StoreError> for Problem {
             StoreError::WrongState { status, .. } => {
                 Self::conflict(error.to_string()).with("task_status", status.as_str())
             }
-            StoreError::Fenced { .. } => Self::conflict(error.to_string()),
+            StoreError::Fenced { .. } | StoreError::NotNext { .. } => {
+                Self::conflict(error.to_string())
+            }
             StoreError::Locked { .. } => Self::new(Kind::Unavailable, error.to_string()),
             StoreError::Damaged { .. } | StoreError::Failed { .. } => internal(&error),
         }

@@ -17,6 +17,7 @@ mod fault;
 mod files;
 mod lock;
 mod ports;
+mod quarantine;
 mod queries;
 mod readers;
 mod row;

@@ -16,11 +16,10 @@ use sortie_core::{
 use crate::SqlStore;
 use crate::chain;
 use crate::execute::Execute;
-use crate::fault::Fault;
 use crate::queries;
+use crate::schema;
 use crate::transitions::append::Entries;
 use crate::transitions::archive::MAX_REMOVALS;
-use crate::transitions::claim::Lease;
 use crate::transitions::finish::LastEntries;
 use crate::transitions::once::Beginning;
 use crate::transitions::{
@@ -57,14 +56,36 @@ impl<E: Execute> Registry for SqlStore<E> {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
-        self.execute
+        let fences: Vec<_> = leases
+            .iter()
+            .map(|lease| (lease.fence, lease.head))
+            .collect();
+        let journals = self
+            .execute
             .read(READING, move |connection| {
-                leases
-                    .into_iter()
-                    .map(|lease| with_journal(connection, lease))
-                    .collect()
+                let read = |(fence, head)| journal_up_to(connection, fence, head);
+                Ok(fences.into_iter().map(read).collect::<Vec<_>>())
             })
-            .await
+            .await;
+        // A claim whose journal cannot be read this time is claimed all the same: its executor
+        // gives it back.
+        let journals = journals.unwrap_or_else(|error| {
+            let reason = sortie_core::with_causes(&error);
+            leases
+                .iter()
+                .map(|_| Err(unread(reason.as_str())))
+                .collect()
+        });
+        let claimed = leases.into_iter().zip(journals);
+        Ok(claimed
+            .map(|(lease, entries)| Claimed {
+                fence: lease.fence,
+                entries,
+                cancel: lease.cancel,
+                inbox_waiting: lease.inbox_waiting,
+                alone: lease.alone,
+            })
+            .collect())
     }
 
     async fn cancel(
@@ -190,6 +211,10 @@ impl<E: Execute> Registry for SqlStore<E> {
         self.execute.read("count lanes", sessions::lanes).await
     }
 
+    async fn probe(&self) -> StoreResult<()> {
+        self.execute.write("write", schema::touch).await
+    }
+
     async fn next_due(&self) -> StoreResult<Option<Timestamp>> {
         self.execute
             .read("find out what is due", read::next_due)
@@ -209,10 +234,15 @@ impl<E: Execute> Journal for SqlStore<E> {
             .await
     }
 
-    async fn take_inbox(&self, fence: Fence, at: Timestamp) -> StoreResult<Option<JournalEntry>> {
+    async fn take_inbox(
+        &self,
+        fence: Fence,
+        follows: Seq,
+        at: Timestamp,
+    ) -> StoreResult<Option<JournalEntry>> {
         self.execute
             .write("take an inbox", move |connection| {
-                append::take_inbox(connection, fence, at)
+                append::take_inbox(connection, fence, follows, at)
             })
             .await
     }
@@ -503,28 +533,38 @@ impl<E: Execute> Archive for SqlStore<E> {
     }
 }
 
-/// A damaged journal goes to the holder as what is wrong with it, so that the run can be ended.
-fn with_journal(connection: &rusqlite::Connection, lease: Lease) -> Result<Claimed, Fault> {
-    let Lease {
-        fence,
-        head,
-        cancel,
-        inbox_waiting,
-    } = lease;
-    let entries = match chain::read(connection, fence.run, Seq::default()) {
+/// The journal of a claim, as it was when it was claimed.
+fn journal_up_to(
+    connection: &rusqlite::Connection,
+    fence: Fence,
+    head: Seq,
+) -> StoreResult<Vec<JournalEntry>> {
+    match chain::read(connection, fence.run, Seq::default()) {
         Ok(mut entries) => {
             entries.retain(|entry| entry.seq <= head);
             Ok(entries)
         }
-        Err(fault) if fault.is_damage() => Err(fault.while_doing(READING).to_string()),
-        Err(fault) => return Err(fault),
-    };
-    Ok(Claimed {
-        fence,
-        entries,
-        cancel,
-        inbox_waiting,
-    })
+        Err(fault) if fault.is_damage() => {
+            let what = match fault.while_doing(READING) {
+                damaged @ StoreError::Damaged { .. } => return Err(damaged),
+                error => sortie_core::with_causes(&error),
+            };
+            let run = fence.run;
+            Err(StoreError::Damaged {
+                run,
+                seq: head,
+                what,
+            })
+        }
+        Err(fault) => Err(fault.while_doing(READING)),
+    }
+}
+
+fn unread(reason: &str) -> StoreError {
+    StoreError::Failed {
+        doing: READING,
+        source: reason.into(),
+    }
 }
 
 fn to_text(event: &Event, doing: &'static str) -> StoreResult<String> {

@@ -504,6 +504,18 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
     held.ok_or(Fault::Refused(StoreError::Fenced { run: fence.run }))
 }
 
+/// Checks a fence, and that the holder knows the whole journal. A holder hands over several writes
+/// at once: if one of them is lost, those behind it are refused here.
+pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<Held> {
+    let held = hold(connection, fence)?;
+    let head = held.tail.head();
+    if head != follows {
+        let run = fence.run;
+        return Err(StoreError::NotNext { run, head, follows }.into());
+    }
+    Ok(held)
+}
+
 /// Stores the end of a journal with its record.
 pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
     sql::run(

@@ -297,6 +297,17 @@ impl Stage {
         rest.begin_again(change).await
     }
 
+    /// The same, with something being written to the store between the two.
+    pub async fn restart_and(self, between: impl AsyncFnOnce(&SqliteStore)) -> Self {
+        let (runtime, rest) = self.apart();
+        runtime.shut_down().await;
+        rest.until_store_is_free().await;
+        let store = open(rest.home.path()).expect("a store");
+        between(&store).await;
+        drop(store);
+        rest.begin_again(|play| play).await
+    }
+
     /// Drops the runtime, which is like killing its process, and starts the next.
     pub async fn crash(self) -> Self {
         self.crash_and(|_| ()).await

@@ -94,6 +94,7 @@ compact-images =
     }
 compact-notice = a message of the runtime
 todo-list = Your todo list:
+notice-beginning-missing = [Beginning missing] The beginning of this conversation was archived, deleted or is too long ago, so you cannot see it. If the person refers to it, say so and ask.
 notice-fork = [Branched off] This run goes on from here. If there is more to do for the task, do it; otherwise give your result again.
 notice-steer-parent = [Added by the agent that started you] Take this into account from now on:
     { $text }
@@ -126,6 +127,7 @@ fail-interrupted =
         [one] Its process died under it, and it was given up.
        *[other] Its process died under it { $deaths } times, and it was given up.
     }
+fail-stuck = The store refused what it wrote again and again, so it is not tried again: { $what }
 fail-damaged = Its journal is damaged, so it cannot go on: { $what }
 fail-timeout = Its deadline passed: it was given { NUMBER($seconds, minimumFractionDigits: 1, maximumFractionDigits: 1) } s.
 cancelled-by-person = Cancelled by a person: { $reason }

@@ -70,6 +70,7 @@ compact-summary = [已缩短：{ $title }，{ $chars } 个字符，{ $lines } �
 compact-images = [略去 { $count } 张图片]
 compact-notice = 运行时的一条消息
 todo-list = 你的待办清单：
+notice-beginning-missing = [开头缺失] 本次对话的开头已归档、已删除或过于久远，你无法看到。若用户提及，请说明这一点并询问。
 notice-fork = [已分叉] 本次运行从这里继续。若任务尚有未尽之事，请继续完成；否则请再次给出结果。
 notice-steer-parent = [启动你的 Agent 补充] 从现在起请考虑以下内容：
     { $text }
@@ -94,6 +95,7 @@ fail-filter = 提供方的内容过滤器中止了回答。
 fail-cut-off = 模型的回答一再达到 token 上限而被截断。
 fail-denied-all = Agent '{ $agent }' 将没有任何可用工具，因此没有启动。被去掉的有：{ $why }。请至少允许其中一个，或选择其他 Agent。
 fail-interrupted = 它所在的进程在运行中终止了 { $deaths } 次，因此已放弃该任务。
+fail-stuck = 存储一再拒绝它的写入，不再重试：{ $what }
 fail-damaged = 它的日志已损坏，无法继续：{ $what }
 fail-timeout = 已超过期限：给它的时间是 { NUMBER($seconds, minimumFractionDigits: 1, maximumFractionDigits: 1) } 秒。
 cancelled-by-person = 已被人取消：{ $reason }

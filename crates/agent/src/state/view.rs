@@ -239,6 +239,7 @@ impl RunState {
         Past {
             history: self.history,
             todos: self.todos,
+            is_cut: false,
         }
     }
 

@@ -45,6 +45,17 @@ pub enum StoreError {
         /// The run.
         run: RunId,
     },
+    /// The write does not follow the end of the journal: an earlier write of the same holder was
+    /// lost. The holder must stop and load the journal again.
+    #[error("the journal of run {run} ends at entry {head}, so nothing can follow entry {follows}")]
+    NotNext {
+        /// The run.
+        run: RunId,
+        /// The end of the journal.
+        head: Seq,
+        /// The entry that the write was to follow.
+        follows: Seq,
+    },
     /// There is no such run.
     #[error("there is no task {0}")]
     NotFound(String),
@@ -114,8 +125,8 @@ pub trait Registry: Send + Sync {
     async fn pause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
     /// Lets a run and all its descendants go on.
     async fn unpause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
-    /// Frees the leases of dead executors: all of them at start, expired ones later. Runs that
-    /// died too often without progress end as interrupted.
+    /// Frees leases without an executor; see [`RecoverScope`]. A run that keeps killing its process
+    /// ends as interrupted.
     async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport>;
     /// Ends runs that wait for children, or rest, past their deadline.
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport>;
@@ -161,6 +172,8 @@ pub trait Registry: Send + Sync {
     ) -> StoreResult<Option<RunRecord>>;
     /// How full the lanes are.
     async fn lanes(&self) -> StoreResult<Vec<LaneCount>>;
+    /// Commits a small change, as every other transition does: fails while nothing can be written.
+    async fn probe(&self) -> StoreResult<()>;
     /// The earliest moment at which something happens by itself: a deadline of a parked run, a
     /// delivery to be tried again, a lease that ends.
     async fn next_due(&self) -> StoreResult<Option<Timestamp>>;
@@ -169,17 +182,23 @@ pub trait Registry: Send + Sync {
 /// Writes and reads one run's journal.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Adds events.
+    /// Adds events. Refused unless they follow the end of the journal, so that a lost append can
+    /// never be jumped over; the same holds for the transitions below that name an entry.
     async fn append(&self, append: Append) -> StoreResult<Appended>;
     /// Moves the inbox into the journal, as one event; `None` if it is empty.
-    async fn take_inbox(&self, fence: Fence, at: Timestamp) -> StoreResult<Option<JournalEntry>>;
+    async fn take_inbox(
+        &self,
+        fence: Fence,
+        follows: Seq,
+        at: Timestamp,
+    ) -> StoreResult<Option<JournalEntry>>;
     /// Gives the run up until its inbox fills; refused (`false`) if there is something in it.
     async fn park(&self, park: Park) -> StoreResult<bool>;
     /// Adds the last events and the outcome, frees the lease, puts announcements into the outbox
     /// and cancels descendants, in one transaction.
     async fn finish(&self, finish: Finish) -> StoreResult<Finishing>;
-    /// Puts a claimed run back at its place in the queue, when the process shuts down or the run is
-    /// to rest.
+    /// Puts a claimed run back at its place in the queue: when the process shuts down, when the run
+    /// is to rest, or when its executor lost a write and the journal has to be loaded again.
     async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()>;
     /// Renews leases; tells which of them are lost and which runs are unwanted.
     async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport>;
@@ -362,7 +381,16 @@ pub struct Admit {
     /// When.
     pub at: Timestamp,
     /// The parent's right to spawn, checked in the same transaction.
-    pub parent_fence: Option<Fence>,
+    pub parent: Option<ParentClaim>,
+}
+
+/// A parent's right to spawn.
+#[derive(Clone, Copy, Debug)]
+pub struct ParentClaim {
+    /// Its claim.
+    pub fence: Fence,
+    /// The entry that its journal must have: the child is a consequence of it.
+    pub reached: Seq,
 }
 
 /// Caps that hold at admission.
@@ -428,6 +456,20 @@ pub struct Claim {
     pub per_parent: u32,
     /// How many runs of one tree may be claimed at once, in the subagent lane.
     pub per_tree: u32,
+    /// Which runs are claimed alone, because their process died.
+    pub deaths: DeathLimits,
+}
+
+/// How many deaths of its process a run survives.
+///
+/// Every run that was claimed when the process died is a suspect. Before a limit is reached the
+/// run is claimed alone, so only deaths that it caused itself can end it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeathLimits {
+    /// Deaths without a new journal entry in between, before a run ends as interrupted.
+    pub without_progress: u32,
+    /// Deaths altogether.
+    pub total: u32,
 }
 
 /// A lane's limit.
@@ -440,17 +482,19 @@ pub struct LaneLimit {
 }
 
 /// A claimed run.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Claimed {
     /// The right to write.
     pub fence: Fence,
-    /// Its whole journal, the claim included, checked against its hash chain; or what is wrong
-    /// with it.
-    pub entries: Result<Vec<JournalEntry>, String>,
+    /// Its whole journal, the claim included, checked against its hash chain. The error says
+    /// whether the journal is damaged ([`StoreError::Damaged`]) or could not be read this time.
+    pub entries: StoreResult<Vec<JournalEntry>>,
     /// Whether somebody wants it stopped.
     pub cancel: Option<Cancellation>,
     /// Whether there are messages for it.
     pub inbox_waiting: bool,
+    /// Whether it is claimed alone: nothing else is claimed until it has made progress.
+    pub alone: bool,
 }
 
 /// What a cancel did.
@@ -525,19 +569,21 @@ pub struct Recover {
     pub scope: RecoverScope,
     /// When.
     pub at: Timestamp,
-    /// Deaths without a new journal entry in between, before a run ends as interrupted.
-    pub max_deaths_without_progress: u32,
-    /// Deaths altogether.
-    pub max_deaths: u32,
+    /// How many deaths a run survives.
+    pub deaths: DeathLimits,
 }
 
 /// Whose leases to free.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoverScope {
-    /// All: the caller has just got the store's lock, so nobody else lives.
+    /// All: the caller has just got the store's lock, so the process that had them is dead. Counts
+    /// as a death of each run.
     All,
-    /// Those whose time is up.
+    /// Those whose time is up. Counts as a death.
     Expired,
+    /// Those that no executor of this process has: a claim whose commit was reported as failed. The
+    /// executors have these claims. Does not count as a death.
+    Orphans(Vec<Fence>),
 }
 
 /// Asks to change how a queued run waits; `None` leaves a thing as it is.
@@ -571,6 +617,8 @@ pub struct RecoverReport {
 pub struct Append {
     /// The right to write.
     pub fence: Fence,
+    /// The entry that the events follow.
+    pub follows: Seq,
     /// When.
     pub at: Timestamp,
     /// The facts.
@@ -612,6 +660,8 @@ pub struct Appended {
 pub struct Park {
     /// The right to write.
     pub fence: Fence,
+    /// The last entry that the holder knows of.
+    pub follows: Seq,
     /// When.
     pub at: Timestamp,
     /// What it waits for.
@@ -633,6 +683,8 @@ pub struct Hold {
 pub struct Finish {
     /// The right to write.
     pub fence: Fence,
+    /// The entry that the events follow.
+    pub follows: Seq,
     /// When.
     pub at: Timestamp,
     /// Facts before the end.

@@ -1,6 +1,8 @@
 //! How a run ends, for its executor.
 
-use sortie_core::{Blob, Event, Fence, Finish, Finishing, Outcome, Reason, Summary, Unread};
+use sortie_core::{
+    Blob, Event, Fence, Finish, Finishing, Outcome, Reason, StoreResult, Summary, Unread,
+};
 use sortie_text::text;
 
 use super::{Executor, LetGo};
@@ -40,6 +42,7 @@ impl Executor {
         let audit = self.pen.take_later();
         let finishing = self.shared.store.finish(Finish {
             fence: self.fence,
+            follows: self.pen.state().head(),
             at: self.shared.clock.now(),
             events,
             blobs,
@@ -48,8 +51,8 @@ impl Executor {
             audit: audit.clone(),
             unread,
         });
-        // The store keeps the order, so the end need not wait for what was written before it to be
-        // durable; but a failure of either is a failure.
+        // The store keeps the order and refuses the end if something before it was lost, so the end
+        // need not wait for what was written before it to be durable.
         let (finished, settled) = futures::join!(finishing, self.pen.settle());
         settled?;
         match finished? {
@@ -98,12 +101,34 @@ impl Executor {
 /// Ends a run whose journal cannot be read, with what its record still says.
 pub(super) async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result<LetGo, PenError> {
     tracing::error!(run = %fence.run, what, "a journal cannot be read");
+    let message = text(
+        shared.settings_lang(),
+        "fail-damaged",
+        &[("what", what.into())],
+    );
+    fail(shared, fence, Reason::Error, message).await?;
+    Ok(LetGo::Ended)
+}
+
+/// Ends a run whose executor stops again and again, because the store refuses what it writes.
+pub(crate) async fn end_stuck(shared: &Shared, fence: Fence, what: &str) -> StoreResult<()> {
+    let message = text(
+        shared.settings_lang(),
+        "fail-stuck",
+        &[("what", what.into())],
+    );
+    fail(shared, fence, Reason::Interrupted, message).await
+}
+
+/// Ends a run without its fold, with what its record says.
+async fn fail(shared: &Shared, fence: Fence, reason: Reason, message: String) -> StoreResult<()> {
     let record = shared.store.get(fence.run).await?;
     let partial = record.summary.last_text.clone();
     let finished = shared
         .store
         .finish(Finish {
             fence,
+            follows: record.head,
             at: shared.clock.now(),
             events: Vec::new(),
             blobs: Vec::new(),
@@ -114,12 +139,8 @@ pub(super) async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result
             audit: Vec::new(),
             unread: Unread::Kept,
             outcome: Outcome::Failed {
-                reason: Reason::Error,
-                message: text(
-                    shared.settings_lang(),
-                    "fail-damaged",
-                    &[("what", what.into())],
-                ),
+                reason,
+                message,
                 partial,
             },
         })
@@ -127,5 +148,5 @@ pub(super) async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result
     if let Finishing::Ended(report) = finished {
         shared.ended(report);
     }
-    Ok(LetGo::Ended)
+    Ok(())
 }

@@ -11,6 +11,7 @@ mod delegation;
 mod endings;
 mod inquiries;
 mod limits;
+mod long_talks;
 mod managing;
 mod nesting;
 mod pausing;

@@ -46,12 +46,47 @@ blocks! {
     nothing_breaks_in_block_7 = 7,
 }
 
+/// Seeds of one test with failing writes, which take longer.
+const FAILING_SEEDS: u64 = 80;
+
+/// A failed write never leaves a gap in a journal, and every run ends all the same.
+fn check_failing_writes(from: u64) {
+    let mut entries = 0;
+    for seed in from..from + FAILING_SEEDS {
+        match simulate_with(seed, Sabotage::FailWrites) {
+            Ok(report) => entries += report.entries,
+            Err(broken) => panic!("{broken}\nagain: cargo xtask sim --failing-writes 1 {seed}"),
+        }
+    }
+    assert!(entries > 2_000, "only {entries} entries");
+}
+
+#[test]
+fn failing_writes_break_nothing_in_block_0() {
+    check_failing_writes(0);
+}
+
+#[test]
+fn failing_writes_break_nothing_in_block_1() {
+    check_failing_writes(FAILING_SEEDS);
+}
+
 #[test]
 fn the_same_seed_tells_the_same_story() {
     for seed in [3, 17, 160] {
         assert_eq!(simulate(seed), simulate(seed));
     }
     assert_ne!(simulate(3), simulate(4));
+}
+
+/// The control of the failing writes: a store that does not look at what a write follows leaves gaps.
+#[test]
+fn gaps_are_noticed() {
+    let noticed = (0..40).find(|seed| {
+        let broken = simulate_with(*seed, Sabotage::JumpOverLostWrites).err();
+        broken.is_some_and(|broken| broken.what.contains("does not fit"))
+    });
+    assert!(noticed.is_some(), "no journal has a gap");
 }
 
 /// The controls: with a fault in the store the same checks must go red.

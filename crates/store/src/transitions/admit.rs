@@ -2,7 +2,8 @@
 
 use rusqlite::{Connection, params};
 use sortie_core::{
-    Admission, Admit, Announce, Epoch, Event, ParentLink, Refusal, RunId, RunSpec, StoreError,
+    Admission, Admit, Announce, Epoch, Event, ParentClaim, ParentLink, Refusal, RunId, RunSpec,
+    StoreError,
 };
 
 use crate::chain::{Stamp, Tail};
@@ -13,8 +14,12 @@ use crate::transitions::{accounts, read};
 
 /// Writes the run unless its parent's call already has one. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
-    if let Some(fence) = admit.parent_fence {
-        row::hold(connection, fence)?;
+    if let Some(ParentClaim { fence, reached }) = admit.parent {
+        let head = row::hold(connection, fence)?.tail.head();
+        if head < reached {
+            let (run, follows) = (fence.run, reached);
+            return Err(StoreError::NotNext { run, head, follows }.into());
+        }
     }
     if let Some(run) = existing(connection, admit)? {
         return Ok(Admission::Existing { run });

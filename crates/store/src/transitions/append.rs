@@ -3,7 +3,7 @@
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
     Amount, Append, Appended, Blob, CallId, Changes, Event, Fence, Hold, InboxItem, JournalEntry,
-    Park, Request, RunId, Summary, Timestamp, WaitingOn,
+    Park, Request, RunId, Seq, Summary, Timestamp, WaitingOn,
 };
 
 use crate::chain::{Stamp, Tail};
@@ -22,6 +22,7 @@ const MAX_INBOX_BYTES: i64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Entries {
     pub(crate) fence: Fence,
+    pub(crate) follows: Seq,
     pub(crate) at: Timestamp,
     pub(crate) bodies: Vec<String>,
     pub(crate) summary: Summary,
@@ -36,6 +37,7 @@ impl Entries {
     pub(crate) fn of(append: Append) -> Done<Self> {
         Ok(Self {
             fence: append.fence,
+            follows: append.follows,
             at: append.at,
             bodies: to_bodies(&append.events)?,
             summary: append.summary,
@@ -125,7 +127,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
         cancel,
         account,
         paused,
-    } = row::hold(connection, entries.fence)?;
+    } = row::hold_at(connection, entries.fence, entries.follows)?;
     let stamp = Stamp {
         at: entries.at,
         epoch: entries.fence.epoch,
@@ -197,9 +199,10 @@ fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> 
 pub(crate) fn take_inbox(
     connection: &Connection,
     fence: Fence,
+    follows: Seq,
     at: Timestamp,
 ) -> Done<Option<JournalEntry>> {
-    let mut held = row::hold(connection, fence)?;
+    let mut held = row::hold_at(connection, fence, follows)?;
     let stamp = Stamp {
         at,
         epoch: fence.epoch,
@@ -323,7 +326,7 @@ pub(crate) fn hold(connection: &Connection, hold: &Hold) -> Done<()> {
 
 /// Gives the run up until its inbox fills; refused if there is already a reason to go on.
 pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
-    let mut held = row::hold(connection, park.fence)?;
+    let mut held = row::hold_at(connection, park.fence, park.follows)?;
     if held.inbox_count > 0 || held.cancel.is_some() {
         return Ok(false);
     }
@@ -332,7 +335,8 @@ pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
     }
     sql::run(
         connection,
-        "UPDATE runs SET phase = 'parked', waiting_on = ?2, lease_owner = NULL, lease_until = NULL
+        "UPDATE runs SET phase = 'parked', waiting_on = ?2, lease_owner = NULL, lease_until = NULL,
+             deaths_since_progress = IIF(head_seq > head_at_claim, 0, deaths_since_progress)
          WHERE rowid = ?1",
         params![held.rowid, park.waiting_on.as_str()],
     )?;

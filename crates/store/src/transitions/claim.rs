@@ -11,6 +11,7 @@ use sortie_core::{
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
+use crate::quarantine::{self, Deaths, Gate, Waiting};
 use crate::row;
 use crate::sql;
 use crate::transitions::pause;
@@ -25,17 +26,69 @@ pub(crate) struct Lease {
     pub(crate) head: Seq,
     pub(crate) cancel: Option<Cancellation>,
     pub(crate) inbox_waiting: bool,
+    pub(crate) alone: bool,
 }
 
-/// Takes the most urgent runs of each lane.
+/// Takes the most urgent runs of each lane; or one run alone, if it may have killed its process.
 pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> {
+    let waiting = suspects(connection, claim)?;
+    match quarantine::gate(&claimed(connection)?, &waiting, claim.deaths) {
+        Gate::Closed => return Ok(Vec::new()),
+        Gate::Only(run) => return Ok(vec![take(connection, claim, run, true)?]),
+        Gate::Open => {}
+    }
     let mut leases = Vec::new();
     for limit in &claim.lanes {
         for run in choose(connection, claim, *limit)? {
-            leases.push(take(connection, claim, &run)?);
+            leases.push(take(connection, claim, &run, false)?);
         }
     }
     Ok(leases)
+}
+
+/// The runs that are claimed now.
+fn claimed(connection: &Connection) -> Done<Vec<quarantine::Claimed>> {
+    sql::all(
+        connection,
+        "SELECT deaths, deaths_since_progress, head_seq > head_at_claim FROM runs
+         WHERE phase = 'leased'",
+        [],
+        |row| {
+            Ok(quarantine::Claimed {
+                deaths: Deaths {
+                    total: row.get(0)?,
+                    since_progress: row.get(1)?,
+                },
+                progressed: row.get(2)?,
+            })
+        },
+    )
+}
+
+/// The runs that wait in a lane that is open and that a process has died with, most urgent first.
+fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
+    let is_open = |lane: Lane| {
+        let mut limits = claim.lanes.iter();
+        limits.any(|limit| limit.lane == lane && limit.max_concurrent > 0)
+    };
+    let waiting = sql::all(
+        connection,
+        "SELECT run_id, lane, deaths, deaths_since_progress FROM runs
+         WHERE phase = 'queued' AND paused = 0 AND deaths > 0 ORDER BY queue_key, run_id",
+        [],
+        |row| {
+            let waiting = Waiting {
+                run: row.get(0)?,
+                deaths: Deaths {
+                    total: row.get(2)?,
+                    since_progress: row.get(3)?,
+                },
+            };
+            Ok((sql::word::<Lane>(row, "lane")?, waiting))
+        },
+    )?;
+    let open = waiting.into_iter().filter(|(lane, _)| is_open(*lane));
+    Ok(open.map(|(_, waiting)| waiting).collect())
 }
 
 /// The runs of a lane that may start now, most urgent first. Those of a parent or tree that is at
@@ -141,7 +194,7 @@ struct Queued {
     inbox_count: i64,
 }
 
-fn take(connection: &Connection, claim: &Claim, run: &str) -> Done<Lease> {
+fn take(connection: &Connection, claim: &Claim, run: &str, alone: bool) -> Done<Lease> {
     let mut queued = load(connection, run)?;
     let epoch = Epoch(queued.epoch + 1);
     let stamp = Stamp {
@@ -182,6 +235,7 @@ fn take(connection: &Connection, claim: &Claim, run: &str) -> Done<Lease> {
         head: queued.tail.head(),
         cancel: queued.cancel,
         inbox_waiting: queued.inbox_count > 0,
+        alone,
     })
 }
 
@@ -218,7 +272,8 @@ pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> D
     sql::run(
         connection,
         "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
-             wait_position = NULL, lease_owner = NULL, lease_until = NULL
+             wait_position = NULL, lease_owner = NULL, lease_until = NULL,
+             deaths_since_progress = IIF(head_seq > head_at_claim, 0, deaths_since_progress)
          WHERE rowid = ?1",
         [held.rowid],
     )?;

@@ -28,6 +28,7 @@ impl LastEntries {
         Ok(Self {
             entries: Entries {
                 fence: finish.fence,
+                follows: finish.follows,
                 at: finish.at,
                 bodies: append::to_bodies(&finish.events)?,
                 summary: finish.summary,
@@ -49,7 +50,8 @@ pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<Finishi
         outcome,
         unread,
     } = last;
-    if unread == Unread::First && row::hold(connection, entries.fence)?.inbox_count > 0 {
+    let held = row::hold_at(connection, entries.fence, entries.follows)?;
+    if unread == Unread::First && held.inbox_count > 0 {
         return Ok(Finishing::Unread);
     }
     append::append(connection, &entries)?;

@@ -2,10 +2,12 @@
 
 use rusqlite::{Connection, params};
 use sortie_core::{
-    EndReport, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId, Timestamp,
+    EndReport, Epoch, Fence, Outcome, Reason, Recover, RecoverReport, RecoverScope, RunId,
+    Timestamp,
 };
 
 use crate::fault::Done;
+use crate::quarantine::Deaths;
 use crate::row::{self, Phase, RunRow};
 use crate::sql;
 use crate::transitions::cancel;
@@ -22,11 +24,12 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
         }
         match verdict(&row, recover) {
             Verdict::GoesOn(deaths) => {
-                requeue(connection, &row, deaths, recover.at)?;
+                count_deaths(connection, &row, deaths)?;
+                requeue(connection, &row, recover.at)?;
                 report.resumed.push(run);
             }
             Verdict::Ends(deaths, ending) => {
-                count_death(connection, &row, deaths)?;
+                count_deaths(connection, &row, deaths)?;
                 finish::end_with_descendants(connection, &row, *ending, &mut report.given_up)?;
             }
         }
@@ -41,23 +44,25 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
 
 /// Parents come before their children: what ends with its parent is not requeued first.
 fn abandoned(connection: &Connection, recover: &Recover) -> Done<Vec<RunId>> {
-    let before = match recover.scope {
-        RecoverScope::All => i64::MAX,
-        RecoverScope::Expired => recover.at.0,
+    let (before, executed): (_, &[Fence]) = match &recover.scope {
+        RecoverScope::All => (i64::MAX, &[]),
+        RecoverScope::Expired => (recover.at.0, &[]),
+        RecoverScope::Orphans(executed) => (i64::MAX, executed),
     };
-    sql::all(
+    let leased = sql::all(
         connection,
-        "SELECT run_id FROM runs WHERE phase = 'leased' AND lease_until < ?1
+        "SELECT run_id, epoch FROM runs WHERE phase = 'leased' AND lease_until < ?1
          ORDER BY depth, run_id",
         [before],
-        |row| sql::word(row, "run_id"),
-    )
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Deaths {
-    total: u32,
-    since_progress: u32,
+        |row| {
+            Ok(Fence {
+                run: sql::word(row, "run_id")?,
+                epoch: Epoch(row.get(1)?),
+            })
+        },
+    )?;
+    let abandoned = leased.iter().filter(|fence| !executed.contains(fence));
+    Ok(abandoned.map(|fence| fence.run).collect())
 }
 
 #[derive(Debug)]
@@ -67,22 +72,21 @@ enum Verdict {
 }
 
 fn verdict(row: &RunRow, recover: &Recover) -> Verdict {
-    let progressed = row.tail.seq > row.head_at_claim;
-    let deaths = Deaths {
-        total: row.deaths + 1,
-        since_progress: if progressed {
-            1
-        } else {
-            row.deaths_since_progress + 1
-        },
+    let before = Deaths {
+        total: row.deaths,
+        since_progress: row.deaths_since_progress,
+    };
+    let deaths = match recover.scope {
+        RecoverScope::All | RecoverScope::Expired => {
+            before.and_one(row.tail.seq > row.head_at_claim)
+        }
+        RecoverScope::Orphans(_) => return Verdict::GoesOn(before),
     };
     if let Some(cancellation) = &row.cancel {
         let ending = cancel::cancelled(row, cancellation.clone(), recover.at);
         return Verdict::Ends(deaths, Box::new(ending));
     }
-    let hopeless = deaths.since_progress > recover.max_deaths_without_progress
-        || deaths.total > recover.max_deaths;
-    if hopeless {
+    if deaths.is_hopeless(recover.deaths) {
         Verdict::Ends(deaths, Box::new(interrupted(row, deaths, recover)))
     } else {
         Verdict::GoesOn(deaths)
@@ -109,8 +113,7 @@ fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
 }
 
 /// Back to its old place in the queue.
-fn requeue(connection: &Connection, row: &RunRow, deaths: Deaths, at: Timestamp) -> Done<()> {
-    count_death(connection, row, deaths)?;
+fn requeue(connection: &Connection, row: &RunRow, at: Timestamp) -> Done<()> {
     if row.paused {
         pause::note_rest(connection, &mut row.tail.clone(), at, row.epoch)?;
     }
@@ -125,7 +128,7 @@ fn requeue(connection: &Connection, row: &RunRow, deaths: Deaths, at: Timestamp)
     Ok(())
 }
 
-fn count_death(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()> {
+fn count_deaths(connection: &Connection, row: &RunRow, deaths: Deaths) -> Done<()> {
     sql::run(
         connection,
         "UPDATE runs SET deaths = ?2, deaths_since_progress = ?3 WHERE run_id = ?1",

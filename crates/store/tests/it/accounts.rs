@@ -23,12 +23,12 @@ async fn settle(store: &dyn Store, fence: Fence, cost: Amount) {
         spent: Some(cost),
         ..appending(fence, 500, vec![note("answered")])
     };
-    store.append(append).await.unwrap();
+    store.append_next(append).await.unwrap();
 }
 
 async fn end(store: &dyn Store, fence: Fence) {
     let finish = finishing(fence, 600, completed("done"));
-    store.finish(finish).await.unwrap();
+    store.finish_next(finish).await.unwrap();
 }
 
 pub(crate) async fn a_budget_is_carved_from_the_nearest_account_above(store: &dyn Store) {
@@ -297,7 +297,7 @@ pub(crate) async fn an_account_closes_when_nobody_draws_from_it(store: &dyn Stor
     assert_eq!(balances(store, 2).await, "tokens 46+0/60");
     assert_eq!(balances(store, 1).await, "tokens 46+0/100");
     // The process of the root died with the others.
-    assert_fenced(store.finish(finishing(root, 800, failed())).await);
+    assert_fenced(store.finish_next(finishing(root, 800, failed())).await);
 }
 
 pub(crate) async fn a_wall_budget_ends_parked_runs(store: &dyn Store) {
@@ -324,7 +324,7 @@ pub(crate) async fn a_wall_budget_ends_parked_runs(store: &dyn Store) {
             ..spec(number)
         };
         let fence = running(store, number, spec).await;
-        assert!(store.park(parking(fence, 50)).await.unwrap());
+        assert!(store.park_next(parking(fence, 50)).await.unwrap());
         assert_eq!(
             store.next_due().await.unwrap(),
             Some(at(i64::from(number) + limit_ms))
@@ -349,7 +349,7 @@ pub(crate) async fn a_wall_budget_ends_parked_runs(store: &dyn Store) {
         },
     );
     let endless = endless.await;
-    assert!(store.park(parking(endless, 60)).await.unwrap());
+    assert!(store.park_next(parking(endless, 60)).await.unwrap());
     assert_eq!(store.next_due().await.unwrap(), None);
 }
 

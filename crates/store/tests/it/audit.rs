@@ -63,12 +63,12 @@ pub(super) async fn make_call(store: &dyn Store, fence: Fence, parent: Option<u3
         audit: vec![entry(number, parent, &call, AuditStage::Begun)],
         ..appending(fence, 10, vec![note("begun")])
     };
-    store.append(begun).await.unwrap();
+    store.append_next(begun).await.unwrap();
     let done = Append {
         audit: vec![entry(number, parent, &call, ended("text"))],
         ..appending(fence, 20, vec![finished(call, "text")])
     };
-    store.append(done).await.unwrap();
+    store.append_next(done).await.unwrap();
 }
 
 /// `seq run stage` of each line.
@@ -103,7 +103,7 @@ pub(crate) async fn lines_are_chained_and_survive_their_runs(store: &dyn Store) 
         audit: vec![entry(1, None, &call, ended("last"))],
         ..finishing(first, 30, completed("done"))
     };
-    store.finish(finish).await.unwrap();
+    store.finish_next(finish).await.unwrap();
     let all = [
         "1 1 begun",
         "2 1 ended",
@@ -136,7 +136,7 @@ pub(crate) async fn lines_are_chained_and_survive_their_runs(store: &dyn Store) 
         audit: vec![entry(1, None, &call, AuditStage::Begun)],
         ..appending(first, 40, Vec::new())
     };
-    assert_fenced(store.append(stale).await);
+    assert_fenced(store.append_next(stale).await);
     store.delete(run(1)).await.unwrap();
     assert_eq!(lines(store, AuditFilter::default()).await, all);
     assert_eq!(clean(store).await, report);
@@ -153,7 +153,7 @@ pub(crate) async fn a_subtree_is_found_after_its_records_are_gone(store: &dyn St
     make_call(store, aside, Some(1), 1).await;
     for fence in [leaf, middle, aside, root] {
         let finish = finishing(fence, 100, completed("done"));
-        store.finish(finish).await.unwrap();
+        store.finish_next(finish).await.unwrap();
         store.deliver(at(100)).await.unwrap();
     }
     for _ in 0..2 {
@@ -193,7 +193,7 @@ pub(crate) async fn every_journaled_answer_must_be_in_the_audit(store: &dyn Stor
         audit: vec![entry(1, None, &call, ended("the beginning"))],
         ..appending(fence, 30, vec![cut])
     };
-    store.append(whole).await.unwrap();
+    store.append_next(whole).await.unwrap();
     clean(store).await;
     let forgotten = CallId::new(3, 0);
     let other = CallId::new(4, 0);
@@ -208,7 +208,7 @@ pub(crate) async fn every_journaled_answer_must_be_in_the_audit(store: &dyn Stor
             vec![finished(forgotten, "text"), finished(other, "text")],
         )
     };
-    store.append(wrong).await.unwrap();
+    store.append_next(wrong).await.unwrap();
     let id = run(1);
     assert_eq!(
         store.verify_audit().await.unwrap().problems,
@@ -245,12 +245,15 @@ pub(crate) async fn what_a_worktree_left_is_announced(store: &dyn Store) {
     ] {
         let fence = running(store, number, child(number, 1, 1)).await;
         let events = before.map(collected).into_iter().collect();
-        store.append(appending(fence, 10, events)).await.unwrap();
+        store
+            .append_next(appending(fence, 10, events))
+            .await
+            .unwrap();
         let finish = Finish {
             events: last.map(collected).into_iter().collect(),
             ..finishing(fence, 20, completed("done"))
         };
-        store.finish(finish).await.unwrap();
+        store.finish_next(finish).await.unwrap();
         let delivered = store.deliver(at(30)).await.unwrap();
         assert_eq!(delivered[0].announcement.changes, expected, "{number}");
     }

@@ -136,9 +136,9 @@ async fn a_store_of_the_third_release_keeps_what_is_in_it() {
     let store = open(home.path());
     let parent = running(&store, 1, spec(1)).await;
     let fence = running(&store, 2, child(2, 1, 1)).await;
-    store.park(parking(parent, 3)).await.unwrap();
+    store.park_next(parking(parent, 3)).await.unwrap();
     store
-        .finish(finishing(fence, 4, completed("kept")))
+        .finish_next(finishing(fence, 4, completed("kept")))
         .await
         .unwrap();
     admit(&store, 3, spec(3)).await;
@@ -196,7 +196,10 @@ async fn a_part_of_a_journal_is_read_and_checked() {
     let store = open(home.path());
     let fence = running(&store, 1, spec(1)).await;
     let events = vec![note("one"), note("two"), note("three")];
-    store.append(appending(fence, 5, events)).await.unwrap();
+    store
+        .append_next(appending(fence, 5, events))
+        .await
+        .unwrap();
     let whole = store.read(run(1), Seq(0)).await.unwrap();
     let mut parts = Vec::new();
     loop {
@@ -252,9 +255,9 @@ async fn everything_is_there_after_a_restart() {
     let store = open(home.path());
     let parent = running(&store, 1, spec(1)).await;
     let fence = running(&store, 2, child(2, 1, 1)).await;
-    store.park(parking(parent, 3)).await.unwrap();
+    store.park_next(parking(parent, 3)).await.unwrap();
     store
-        .finish(finishing(fence, 4, completed("kept")))
+        .finish_next(finishing(fence, 4, completed("kept")))
         .await
         .unwrap();
     store.send(run(1), steer("kept too"), at(5)).await.unwrap();
@@ -273,7 +276,7 @@ async fn everything_is_there_after_a_restart() {
     assert_eq!((report.queued, report.undelivered), (1, 1));
     assert_eq!(store.deliver(at(10)).await.unwrap().len(), 1);
     let fence = claim_all(&store, 11).await[0];
-    let entry = store.take_inbox(fence, at(12)).await.unwrap().unwrap();
+    let entry = store.take_next(fence, at(12)).await.unwrap().unwrap();
     let Event::InboxTaken { items, .. } = entry.event else {
         panic!("another event");
     };
@@ -334,7 +337,10 @@ async fn concurrent_appends_are_all_durable_and_in_order() {
         writers.spawn(async move {
             for round in 0..ROUNDS {
                 let events = vec![note(&format!("{round}a")), note(&format!("{round}b"))];
-                let appended = store.append(appending(fence, round, events)).await.unwrap();
+                let appended = store
+                    .append_next(appending(fence, round, events))
+                    .await
+                    .unwrap();
                 assert_eq!(appended.head, Seq(4 + 2 * round));
             }
             // A stale writer in the same batches disturbs nobody.
@@ -342,7 +348,11 @@ async fn concurrent_appends_are_all_durable_and_in_order() {
                 epoch: Epoch(0),
                 ..fence
             };
-            assert_fenced(store.append(appending(stale, 9, vec![note("stale")])).await);
+            assert_fenced(
+                store
+                    .append_next(appending(stale, 9, vec![note("stale")]))
+                    .await,
+            );
         });
     }
     writers.join_all().await;
@@ -366,7 +376,10 @@ async fn after_tampering(sql: &str) -> (String, Vec<String>) {
     let store = open(home.path());
     let fence = running(&store, 1, spec(1)).await;
     let events = vec![note("one"), note("two"), note("three")];
-    store.append(appending(fence, 5, events)).await.unwrap();
+    store
+        .append_next(appending(fence, 5, events))
+        .await
+        .unwrap();
     running(&store, 2, spec(2)).await;
     drop(store);
     let changed = database(home.path());
@@ -529,18 +542,21 @@ async fn a_damaged_run_can_still_be_claimed_and_ended() {
     let store = open(home.path());
     let claimed = store.claim(claiming(3)).await.unwrap();
     assert_eq!(
-        claimed[0].entries.as_ref().unwrap_err(),
-        &format!(
+        claimed[0].entries.as_ref().unwrap_err().to_string(),
+        format!(
             "the journal of run {} is damaged at entry 1: it does not fit its hash",
             run(1)
         )
     );
     let fence = claimed[0].fence;
     store
-        .append(appending(fence, 4, vec![note("damaged")]))
+        .append_next(appending(fence, 4, vec![note("damaged")]))
         .await
         .unwrap();
-    store.finish(finishing(fence, 5, failed())).await.unwrap();
+    store
+        .finish_next(finishing(fence, 5, failed()))
+        .await
+        .unwrap();
     assert_eq!(state(&store, 1).await, "failed - not_required");
     // What was written after the damage is linked as ever.
     assert_eq!(store.read(run(1), Seq(3)).await.unwrap().len(), 4 - 1);
@@ -560,7 +576,7 @@ async fn a_message_that_cannot_be_read_keeps_no_run_from_its_end() {
     // One that waits, one that waits for too long, one that is held, and one whose holder dies.
     for number in 1..=2 {
         let fence = running(&store, number, short(number)).await;
-        store.park(parking(fence, 2)).await.unwrap();
+        store.park_next(parking(fence, 2)).await.unwrap();
     }
     let held = running(&store, 3, spec(3)).await;
     running(&store, 4, spec(4)).await;
@@ -599,10 +615,10 @@ async fn a_message_that_cannot_be_read_keeps_no_run_from_its_end() {
     store.cancel(run(1), by_person(), at(4)).await.unwrap();
     let expired = store.expire_parked(at(2_000)).await.unwrap();
     assert_eq!(of_ended(&expired.ended), [2]);
-    reported(store.finish(finishing(held, 2_001, failed())).await);
+    reported(store.finish_next(finishing(held, 2_001, failed())).await);
     let recovered = store
         .recover(Recover {
-            max_deaths: 0,
+            deaths: DeathLimits { total: 0, ..DEATHS },
             ..recovering(RecoverScope::All, 2_002)
         })
         .await
@@ -637,7 +653,7 @@ async fn an_output_that_somebody_changed_is_never_read() {
     let fence = running(&store, 1, spec(1)).await;
     let id = BlobId::of(b"what a tool said");
     store
-        .append(Append {
+        .append_next(Append {
             blobs: vec![Blob {
                 id: id.clone(),
                 bytes: b"what a tool said".to_vec(),

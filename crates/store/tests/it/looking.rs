@@ -141,7 +141,7 @@ pub(crate) async fn conversations_are_the_main_runs_of_a_session(store: &dyn Sto
     };
     let first = running(store, 1, turn(1, None)).await;
     store
-        .finish(finishing(first, 2, completed("done")))
+        .finish_next(finishing(first, 2, completed("done")))
         .await
         .unwrap();
     admit(store, 3, turn(3, None)).await;
@@ -260,11 +260,14 @@ pub(crate) async fn a_tenant_does_not_see_how_busy_others_are(store: &dyn Store)
 pub(crate) async fn use_is_added_up_over_time(store: &dyn Store) {
     let first = running(store, 1, spec(1)).await;
     store
-        .finish(finishing(first, 2, completed("done")))
+        .finish_next(finishing(first, 2, completed("done")))
         .await
         .unwrap();
     let second = running(store, 2, of_tenant("acme", spec(2))).await;
-    store.finish(finishing(second, 3, failed())).await.unwrap();
+    store
+        .finish_next(finishing(second, 3, failed()))
+        .await
+        .unwrap();
     store.admit(asking(3, spec(3), 3_000)).await.unwrap();
     let series = async |filter, since| {
         let points = store.usage_series(filter, 1_000, since).await.unwrap();
@@ -373,7 +376,7 @@ pub(crate) async fn tenants_see_their_own_grants_and_audit(store: &dyn Store) {
             policy: String::new(),
             stage: AuditStage::Begun,
         });
-        store.append(append).await.unwrap();
+        store.append_next(append).await.unwrap();
     }
     for (name, run_of, expected) in [
         (tenant("acme"), None, vec![1]),

@@ -137,7 +137,7 @@ async fn replies_from_outside_arrive_while_the_owner_writes() {
         round += 1;
         assert!(round < 100_000, "only {heard} replies arrived");
         let append = appending(busy, round, vec![note("busy")]);
-        store.append(append).await.unwrap();
+        store.append_next(append).await.unwrap();
         heard += store.settle_requests(at(400)).await.unwrap().len();
     }
     others.join().unwrap();
@@ -277,7 +277,7 @@ async fn runs_that_are_older_than_the_audit_go_on() {
     let fence = running(&store, 1, spec(1)).await;
     let answer = crate::audit::finished(call(1), "nobody audited this");
     store
-        .append(appending(fence, 5, vec![answer]))
+        .append_next(appending(fence, 5, vec![answer]))
         .await
         .unwrap();
     drop(store);
@@ -310,7 +310,7 @@ async fn runs_that_are_older_than_the_audit_go_on() {
     make_call(&store, fence, None, 2).await;
     waiting(&store, 2, child(2, 1, 1), approval(2, 9_000)).await;
     store
-        .finish(finishing(fence, 300, completed("done")))
+        .finish_next(finishing(fence, 300, completed("done")))
         .await
         .unwrap();
     assert_eq!(

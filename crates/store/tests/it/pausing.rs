@@ -54,14 +54,16 @@ pub(crate) async fn a_pause_reaches_the_whole_subtree_and_what_it_is_yet_to_have
     let held = running(store, 2, child(2, 1, 1)).await;
     admit(store, 3, child(3, 2, 1)).await;
     admit(store, 4, spec(4)).await;
-    store.park(parking(parent, 5)).await.unwrap();
+    store.park_next(parking(parent, 5)).await.unwrap();
     assert_eq!(pause(store, 1, 6).await, (vec![1, 2, 3], vec![2]));
     // What a run starts before it comes to rest begins at rest.
     admit(store, 5, child(5, 2, 1)).await;
     assert!(is_paused(store, 5).await);
     assert_eq!(story(store, 5).await, "admitted paused");
     assert_eq!(of_fences(&claim_all(store, 8).await), [4]);
-    let appended = store.append(appending(held, 9, vec![note("step")])).await;
+    let appended = store
+        .append_next(appending(held, 9, vec![note("step")]))
+        .await;
     assert!(appended.unwrap().paused);
     let beat = Heartbeat {
         fences: vec![held],
@@ -95,10 +97,10 @@ pub(crate) async fn what_arrives_for_a_run_at_rest_waits_for_it(store: &dyn Stor
     let child_fence = running(store, 2, child(2, 1, 1)).await;
     pause(store, 1, 3).await;
     // One that is to rest can still be parked, and rests then.
-    assert!(store.park(parking(parent, 4)).await.unwrap());
+    assert!(store.park_next(parking(parent, 4)).await.unwrap());
     assert_eq!(story(store, 1).await, "admitted claimed paused");
     store
-        .finish(finishing(child_fence, 5, completed("found")))
+        .finish_next(finishing(child_fence, 5, completed("found")))
         .await
         .unwrap();
     assert_eq!(store.deliver(at(6)).await.unwrap().len(), 1);
@@ -106,7 +108,7 @@ pub(crate) async fn what_arrives_for_a_run_at_rest_waits_for_it(store: &dyn Stor
     assert_eq!(claim_all(store, 7).await, []);
     unpause(store, 1, 8).await;
     let fence = claim_all(store, 9).await[0];
-    let taken = store.take_inbox(fence, at(10)).await.unwrap().unwrap();
+    let taken = store.take_next(fence, at(10)).await.unwrap().unwrap();
     assert!(matches!(taken.event, Event::InboxTaken { items, .. } if items.len() == 1));
 }
 

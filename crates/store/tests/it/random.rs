@@ -114,19 +114,23 @@ impl World {
             Step::Append(which) => {
                 if let Some(fence) = self.fence(which) {
                     let append = appending(fence, self.now, vec![note("step")]);
-                    fine(self.store.append(append).await);
+                    fine(self.store.append_next(append).await);
                 }
             }
             Step::TakeInbox(which) => self.take_inbox(which).await,
             Step::Park(which) => {
                 if let Some(fence) = self.fence(which) {
-                    fine(self.store.park(parking(fence, self.now)).await);
+                    fine(self.store.park_next(parking(fence, self.now)).await);
                 }
             }
             Step::Finish(which, good) => {
                 if let Some(fence) = self.fence(which) {
                     let outcome = if good { completed("done") } else { failed() };
-                    fine(self.store.finish(finishing(fence, self.now, outcome)).await);
+                    fine(
+                        self.store
+                            .finish_next(finishing(fence, self.now, outcome))
+                            .await,
+                    );
                 }
             }
             Step::Release(which) => {
@@ -145,7 +149,7 @@ impl World {
             Step::Ask(which, parent) => {
                 if let Some(fence) = self.fence(which) {
                     let append = appending(fence, self.now, vec![self.question(fence, parent)]);
-                    fine(self.store.append(append).await);
+                    fine(self.store.append_next(append).await);
                 }
             }
             Step::Reply(which) => self.reply(which).await,
@@ -244,7 +248,7 @@ impl World {
         let Some(fence) = self.fence(which) else {
             return;
         };
-        let taken = fine(self.store.take_inbox(fence, at(self.now)).await).flatten();
+        let taken = fine(self.store.take_next(fence, at(self.now)).await).flatten();
         let Some(Event::InboxTaken { items, .. }) = taken.map(|entry| entry.event) else {
             return;
         };
@@ -373,7 +377,8 @@ fn fine<T: std::fmt::Debug>(result: StoreResult<T>) -> Option<T> {
             StoreError::Fenced { .. } | StoreError::NotFound(_) | StoreError::WrongState { .. },
         ) => None,
         Err(
-            error @ (StoreError::Ambiguous { .. }
+            error @ (StoreError::NotNext { .. }
+            | StoreError::Ambiguous { .. }
             | StoreError::Damaged { .. }
             | StoreError::Locked { .. }
             | StoreError::Failed { .. }),

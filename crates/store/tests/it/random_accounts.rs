@@ -87,7 +87,16 @@ impl World {
     }
 
     async fn claim(&mut self) {
-        for fence in claim_all(&self.store, self.now).await {
+        // Every run is claimed again, however often its process died.
+        let claim = Claim {
+            deaths: DeathLimits {
+                without_progress: 1_000,
+                total: 1_000,
+            },
+            ..claiming(self.now)
+        };
+        let claimed = self.store.claim(claim).await.unwrap();
+        for fence in claimed.into_iter().map(|claimed| claimed.fence) {
             self.fences.retain(|old| old.run != fence.run);
             self.fences.push(fence);
         }
@@ -109,7 +118,7 @@ impl World {
             Step::Crash => {
                 let scope = RecoverScope::All;
                 let mut recover = recovering(scope, self.now);
-                (recover.max_deaths, recover.max_deaths_without_progress) = (2, 2);
+                (recover.deaths.total, recover.deaths.without_progress) = (2, 2);
                 self.store.recover(recover).await.unwrap();
                 self.claim().await;
             }
@@ -139,7 +148,7 @@ impl World {
             }
             Step::Finish(_) => {
                 let finish = finishing(fence, self.now, completed("done"));
-                self.store.finish(finish).await.unwrap();
+                self.store.finish_next(finish).await.unwrap();
             }
             Step::Cancel(_) => {
                 let cancelled = self.store.cancel(fence.run, by_person(), at(self.now));
@@ -211,7 +220,7 @@ impl World {
             spent: Some(tokens(cost)),
             ..appending(fence, self.now, vec![note("answered")])
         };
-        self.store.append(append).await.unwrap();
+        self.store.append_next(append).await.unwrap();
     }
 
     /// Whoever has ended writes no more, and what was set aside for it counts.
@@ -236,7 +245,7 @@ impl World {
         while let Some(fence) = self.fences.pop() {
             let finish = finishing(fence, self.now, failed());
             // The end of another may have ended it.
-            if let Err(error) = self.store.finish(finish).await {
+            if let Err(error) = self.store.finish_next(finish).await {
                 assert!(matches!(error, StoreError::Fenced { .. }), "{error:?}");
             }
         }

@@ -92,14 +92,14 @@ pub(super) async fn say(store: &dyn Store, number: u32, reply: Reply, millis: i6
 pub(super) async fn waiting(store: &dyn Store, number: u32, spec: RunSpec, event: Event) -> Fence {
     let fence = running(store, number, spec).await;
     store
-        .append(appending(fence, 100, vec![event]))
+        .append_next(appending(fence, 100, vec![event]))
         .await
         .unwrap();
     let park = Park {
         waiting_on: WaitingOn::Approval,
         ..parking(fence, 100)
     };
-    assert!(store.park(park).await.unwrap());
+    assert!(store.park_next(park).await.unwrap());
     fence
 }
 
@@ -125,7 +125,7 @@ fn describe(request: &OpenRequest) -> String {
 
 /// What a run takes from its inbox.
 async fn take(store: &dyn Store, fence: Fence) -> Vec<InboxItem> {
-    let taken = store.take_inbox(fence, at(900)).await.unwrap();
+    let taken = store.take_next(fence, at(900)).await.unwrap();
     let Some(Event::InboxTaken { items, .. }) = taken.map(|entry| entry.event) else {
         return Vec::new();
     };
@@ -176,11 +176,11 @@ pub(crate) async fn a_request_is_written_with_its_event_and_heard_once(store: &d
     );
     // A replayed call asks the same, and nobody is asked again.
     let replayed = appending(new, 400, vec![approval(2, 9_000)]);
-    store.append(replayed).await.unwrap();
+    store.append_next(replayed).await.unwrap();
     assert_eq!(open(store).await, [] as [String; 0]);
     // What was refused with its fence was not asked either.
     let stale = appending(fence, 401, vec![question(2, 9_000, Addressee::Person)]);
-    assert_fenced(store.append(stale).await);
+    assert_fenced(store.append_next(stale).await);
 }
 
 pub(crate) async fn only_a_reply_that_fits_the_question_is_taken(store: &dyn Store) {
@@ -295,7 +295,7 @@ pub(crate) async fn a_lasting_yes_becomes_a_grant_of_the_roots_session(store: &d
 
 pub(crate) async fn a_question_goes_to_a_listening_parent_or_to_a_person(store: &dyn Store) {
     let parent = running(store, 1, spec(1)).await;
-    assert!(store.park(parking(parent, 50)).await.unwrap());
+    assert!(store.park_next(parking(parent, 50)).await.unwrap());
     // In the background: the parent hears of it, and is woken.
     let ask = question(2, 5_000, Addressee::Parent);
     waiting(store, 2, child(2, 1, 1), ask).await;
@@ -364,7 +364,7 @@ pub(crate) async fn a_question_that_a_parent_leaves_open_goes_to_a_person(store:
     waiting(store, 5, silent, question(5, 9_000, Addressee::Parent)).await;
     assert_eq!(open(store).await.last().unwrap(), "5: question parent");
     let finish = finishing(parent, 800, completed("done"));
-    store.finish(finish).await.unwrap();
+    store.finish_next(finish).await.unwrap();
     assert_eq!(open(store).await.last().unwrap(), "5: question person");
 }
 
@@ -412,7 +412,7 @@ pub(crate) async fn the_end_of_a_run_closes_its_requests(store: &dyn Store) {
     say(store, 2, refused(), 300).await;
     let fence = claim_all(store, 400).await[0];
     let finish = finishing(fence, 500, completed("done"));
-    store.finish(finish).await.unwrap();
+    store.finish_next(finish).await.unwrap();
     let ended = store.expire_parked(at(5_000)).await.unwrap().ended;
     assert_eq!(of_ended(&ended), [3]);
     assert_eq!(open(store).await, [] as [String; 0]);
@@ -429,16 +429,19 @@ pub(crate) async fn the_end_of_a_run_closes_its_requests(store: &dyn Store) {
 pub(crate) async fn a_call_that_has_its_answer_needs_no_reply(store: &dyn Store) {
     let fence = running(store, 1, spec(1)).await;
     let events = vec![approval(1, 5_000)];
-    store.append(appending(fence, 10, events)).await.unwrap();
+    store
+        .append_next(appending(fence, 10, events))
+        .await
+        .unwrap();
     let other = crate::audit::finished(call(2), "another call");
     store
-        .append(appending(fence, 20, vec![other]))
+        .append_next(appending(fence, 20, vec![other]))
         .await
         .unwrap();
     assert_eq!(open(store).await, ["1: approval person"]);
     let same = crate::audit::finished(call(1), "interrupted");
     store
-        .append(appending(fence, 30, vec![same]))
+        .append_next(appending(fence, 30, vec![same]))
         .await
         .unwrap();
     assert_eq!(open(store).await, [] as [String; 0]);
@@ -500,7 +503,7 @@ pub(crate) async fn a_prefix_that_fits_several_means_the_open_one(store: &dyn St
     // Two calls never wait for one reply.
     let fence = running(store, 3, spec(3)).await;
     let append = appending(fence, 300, vec![with_id(3, "abcd22222222")]);
-    let error = store.append(append).await.unwrap_err();
+    let error = store.append_next(append).await.unwrap_err();
     assert_eq!(
         chain_of(&error),
         "the store could not write to a journal: two requests have the same id"
@@ -514,7 +517,7 @@ pub(crate) async fn requests_go_with_the_transcript(store: &dyn Store) {
         say(store, number, refused(), 200).await;
         let fence = claim_all(store, 300).await[0];
         let finish = finishing(fence, 400, completed("done"));
-        store.finish(finish).await.unwrap();
+        store.finish_next(finish).await.unwrap();
     }
     assert!(store.find_request(request_id(1).as_str()).await.is_ok());
     store.delete(run(1)).await.unwrap();

@@ -112,7 +112,7 @@ pub(crate) fn asking(number: u32, spec: RunSpec, millis: i64) -> Admit {
         run: run(number),
         spec,
         at: at(millis),
-        parent_fence: None,
+        parent: None,
     }
 }
 
@@ -140,6 +140,7 @@ pub(crate) fn claiming(millis: i64) -> Claim {
         ],
         per_parent: 100,
         per_tree: 100,
+        deaths: DEATHS,
     }
 }
 
@@ -183,9 +184,42 @@ pub(crate) fn note(message: &str) -> Event {
     }
 }
 
+/// Writes that follow the end of the journal, wherever it is. What writes that do not follow it come
+/// to is tested by itself.
+#[async_trait::async_trait]
+pub(crate) trait Next: Store {
+    async fn head(&self, run: RunId) -> Seq {
+        let record = self.get(run).await;
+        record.map_or_else(|_| Seq(0), |record| record.head)
+    }
+
+    async fn append_next(&self, append: Append) -> StoreResult<Appended> {
+        let follows = self.head(append.fence.run).await;
+        self.append(Append { follows, ..append }).await
+    }
+
+    async fn finish_next(&self, finish: Finish) -> StoreResult<Finishing> {
+        let follows = self.head(finish.fence.run).await;
+        self.finish(Finish { follows, ..finish }).await
+    }
+
+    async fn park_next(&self, park: Park) -> StoreResult<bool> {
+        let follows = self.head(park.fence.run).await;
+        self.park(Park { follows, ..park }).await
+    }
+
+    async fn take_next(&self, fence: Fence, at: Timestamp) -> StoreResult<Option<JournalEntry>> {
+        let follows = self.head(fence.run).await;
+        self.take_inbox(fence, follows, at).await
+    }
+}
+
+impl<S: Store + ?Sized> Next for S {}
+
 pub(crate) fn appending(fence: Fence, millis: i64, events: Vec<Event>) -> Append {
     Append {
         fence,
+        follows: Seq(0),
         at: at(millis),
         events,
         summary: summary(5),
@@ -198,6 +232,7 @@ pub(crate) fn appending(fence: Fence, millis: i64, events: Vec<Event>) -> Append
 pub(crate) fn finishing(fence: Fence, millis: i64, outcome: Outcome) -> Finish {
     Finish {
         fence,
+        follows: Seq(0),
         at: at(millis),
         events: vec![note("last words")],
         blobs: Vec::new(),
@@ -247,6 +282,7 @@ pub(crate) fn steer(text: &str) -> InboxItem {
 pub(crate) fn parking(fence: Fence, millis: i64) -> Park {
     Park {
         fence,
+        follows: Seq(0),
         at: at(millis),
         waiting_on: WaitingOn::Children,
     }
@@ -286,12 +322,16 @@ pub(crate) fn tokens(amount: u64) -> Amount {
     Amount::only(BudgetKind::Tokens, amount)
 }
 
+pub(crate) const DEATHS: DeathLimits = DeathLimits {
+    without_progress: 3,
+    total: 5,
+};
+
 pub(crate) fn recovering(scope: RecoverScope, millis: i64) -> Recover {
     Recover {
         scope,
         at: at(millis),
-        max_deaths_without_progress: 3,
-        max_deaths: 5,
+        deaths: DEATHS,
     }
 }
 

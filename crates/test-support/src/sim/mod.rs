@@ -21,7 +21,7 @@ use sortie_store::InlineStore;
 use clock::SimClock;
 pub use dice::Dice;
 use model::SimModels;
-use store::SimStore;
+use store::{Disk, SimStore};
 use world::{Generation, World};
 
 /// How long, in simulated time, everything may take after the last crash.
@@ -68,6 +68,17 @@ pub enum Sabotage {
     LoseDeliveries,
     /// Deliveries are made twice.
     RepeatDeliveries,
+    /// Writes fail now and then, alone and in rows, some of them after they have happened. Not a
+    /// control: nothing may break.
+    FailWrites,
+    /// The same, on a store that lets a write follow one that was lost.
+    JumpOverLostWrites,
+}
+
+impl Sabotage {
+    const fn fails_writes(self) -> bool {
+        matches!(self, Self::FailWrites | Self::JumpOverLostWrites)
+    }
 }
 
 /// Lives through one seed.
@@ -150,7 +161,7 @@ fn settings(dice: &mut Dice) -> Settings {
     settings.lanes.per_parent = 1 + dice.below(5);
     settings.caps.max_depth = 1 + dice.below(2);
     settings.caps.max_children_per_tree = 4 + dice.below(30);
-    settings.max_deaths = 100;
+    settings.deaths.total = 100;
     settings.child.timeout = Some(Duration::from_secs(30));
     settings
 }
@@ -169,6 +180,7 @@ fn parts(
             Arc::clone(generation),
             dice.fork(),
             sabotage,
+            Disk::new(sabotage.fails_writes().then(|| dice.fork())),
         )),
         models: Arc::new(SimModels::new(
             Arc::clone(world),
@@ -201,7 +213,15 @@ async fn start_root(runtime: &Runtime, dice: &mut Dice, number: u32) -> Result<R
     if dice.one_in(5) {
         new = new.in_background();
     }
-    runtime.create(new).await.map_err(|error| error.to_string())
+    let run = runtime.new_run_id();
+    loop {
+        match runtime.create_as(run, new.clone()).await {
+            Ok(run) => return Ok(run),
+            // A disk that fails: the same admission is made once, however often it is asked for.
+            Err(RuntimeError::Store(StoreError::Failed { .. })) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
 }
 
 /// At a random moment, maybe, somebody cancels a random run.

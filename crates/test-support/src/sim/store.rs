@@ -13,8 +13,8 @@ use sortie_core::{
     Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest,
     Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo,
     RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter,
-    SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreResult, Tenant,
-    Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint, VerifyReport,
+    SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError, StoreResult,
+    Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -34,6 +34,56 @@ pub(crate) struct SimStore {
     writer: mpsc::UnboundedSender<Job>,
     dice: Arc<Mutex<Dice>>,
     sabotage: Sabotage,
+    disk: Arc<Mutex<Disk>>,
+}
+
+/// A disk that refuses writes now and then, some of them after it has done them.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    /// `None` is a disk that never fails.
+    dice: Option<Dice>,
+    /// Writes that fail from now on.
+    storm: u32,
+}
+
+/// What the disk does about a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Done,
+    Refused,
+    /// It is done, and reported as failed.
+    DoneAndRefused,
+}
+
+impl Disk {
+    pub(crate) const fn new(dice: Option<Dice>) -> Self {
+        Self { dice, storm: 0 }
+    }
+
+    fn next(&mut self) -> Fate {
+        let Some(dice) = &mut self.dice else {
+            return Fate::Done;
+        };
+        if self.storm > 0 {
+            self.storm -= 1;
+        } else if !dice.one_in(15) {
+            return Fate::Done;
+        } else if dice.one_in(4) {
+            self.storm = dice.below(40);
+        }
+        if dice.one_in(4) {
+            Fate::DoneAndRefused
+        } else {
+            Fate::Refused
+        }
+    }
+}
+
+fn refused<T>() -> StoreResult<T> {
+    Err(StoreError::Failed {
+        doing: "write",
+        source: "no space left on the simulated disk".into(),
+    })
 }
 
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -44,6 +94,7 @@ impl SimStore {
         generation: Arc<Generation>,
         dice: Dice,
         sabotage: Sabotage,
+        disk: Disk,
     ) -> Self {
         let (writer, mut jobs) = mpsc::unbounded_channel::<Job>();
         // Ends with the store that sends to it, or waits for ever once the process is dead.
@@ -58,7 +109,25 @@ impl SimStore {
             writer,
             dice: Arc::new(Mutex::new(dice)),
             sabotage,
+            disk: Arc::new(Mutex::new(disk)),
         }
+    }
+
+    /// The same on a disk that may fail.
+    async fn on_disk<T: Send + 'static>(
+        &self,
+        transition: impl Future<Output = StoreResult<T>> + Send + 'static,
+    ) -> StoreResult<T> {
+        let disk = Arc::clone(&self.disk);
+        self.in_turn(async move {
+            let fate = disk.lock().unwrap_or_else(PoisonError::into_inner).next();
+            match fate {
+                Fate::Done => transition.await,
+                Fate::Refused => refused(),
+                Fate::DoneAndRefused => transition.await.and_then(|_| refused()),
+            }
+        })
+        .await
     }
 
     async fn in_turn<T: Send + 'static>(
@@ -107,7 +176,11 @@ impl fmt::Debug for SimStore {
 
 /// Passes a trait's methods on to the real transitions, each in its turn.
 macro_rules! in_turn {
-    ($trait:ident { $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)+ } $($own:tt)*) => {
+    ($trait:ident {
+        $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*
+    } may_fail {
+        $($risky:ident($($with:ident: $of:ty),*) -> $to:ty;)*
+    } $($own:tt)*) => {
         #[async_trait]
         impl $trait for SimStore {
             $(
@@ -115,7 +188,13 @@ macro_rules! in_turn {
                     let inner = Arc::clone(&self.inner);
                     self.in_turn(async move { inner.$name($($arg),*).await }).await
                 }
-            )+
+            )*
+            $(
+                async fn $risky(&self, $($with: $of),*) -> StoreResult<$to> {
+                    let inner = Arc::clone(&self.inner);
+                    self.on_disk(async move { inner.$risky($($with),*).await }).await
+                }
+            )*
 
             $($own)*
         }
@@ -124,14 +203,11 @@ macro_rules! in_turn {
 
 in_turn! {
     Registry {
-        admit(admit: Admit) -> Admission;
-        claim(claim: Claim) -> Vec<Claimed>;
         cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
         pause(run: RunId, at: Timestamp) -> PauseReport;
         unpause(run: RunId, at: Timestamp) -> PauseReport;
         note_fate(run: RunId, fate: ChangesFate) -> ();
         recover(recover: Recover) -> RecoverReport;
-        expire_parked(now: Timestamp) -> EndReport;
         update(update: Update) -> ();
         send(run: RunId, item: InboxItem, at: Timestamp) -> ();
         get(run: RunId) -> RunRecord;
@@ -143,7 +219,12 @@ in_turn! {
         sessions(filter: SessionFilter) -> Vec<SessionSummary>;
         last_turn(session: SessionKey, tenant: Option<Tenant>) -> Option<RunRecord>;
         lanes() -> Vec<LaneCount>;
+        probe() -> ();
         next_due() -> Option<Timestamp>;
+    } may_fail {
+        admit(admit: Admit) -> Admission;
+        claim(claim: Claim) -> Vec<Claimed>;
+        expire_parked(now: Timestamp) -> EndReport;
     }
 
     async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
@@ -153,16 +234,35 @@ in_turn! {
 
 in_turn! {
     Journal {
-        append(append: Append) -> Appended;
-        take_inbox(fence: Fence, at: Timestamp) -> Option<JournalEntry>;
-        park(park: Park) -> bool;
-        finish(finish: Finish) -> Finishing;
-        release(fence: Fence, at: Timestamp) -> ();
-        heartbeat(beat: Heartbeat) -> HeartbeatReport;
-        hold(hold: Hold) -> ();
         read(run: RunId, after: Seq) -> Vec<JournalEntry>;
         read_part(run: RunId, after: Seq, max_bytes: usize) -> Vec<JournalEntry>;
         first(run: RunId) -> Option<JournalEntry>;
+    } may_fail {
+        take_inbox(fence: Fence, follows: Seq, at: Timestamp) -> Option<JournalEntry>;
+        park(park: Park) -> bool;
+        release(fence: Fence, at: Timestamp) -> ();
+        heartbeat(beat: Heartbeat) -> HeartbeatReport;
+        hold(hold: Hold) -> ();
+    }
+
+    async fn append(&self, append: Append) -> StoreResult<Appended> {
+        let inner = Arc::clone(&self.inner);
+        let sabotage = self.sabotage;
+        self.on_disk(async move {
+            let follows = followed(&inner, sabotage, append.fence.run, append.follows).await;
+            inner.append(Append { follows, ..append }).await
+        })
+        .await
+    }
+
+    async fn finish(&self, finish: Finish) -> StoreResult<Finishing> {
+        let inner = Arc::clone(&self.inner);
+        let sabotage = self.sabotage;
+        self.on_disk(async move {
+            let follows = followed(&inner, sabotage, finish.fence.run, finish.follows).await;
+            inner.finish(Finish { follows, ..finish }).await
+        })
+        .await
     }
 
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
@@ -176,13 +276,14 @@ in_turn! {
         archive(archive_before: Timestamp, at: Timestamp) -> u64;
         clean_up(before: Timestamp) -> Vec<About>;
         verify() -> VerifyReport;
-    }
+    } may_fail {}
 }
 
 in_turn! {
     Requests {
         requests(filter: RequestFilter) -> Vec<OpenRequest>;
         reply(reply: ReplyTo) -> Replied;
+    } may_fail {
         settle_requests(now: Timestamp) -> Vec<(RunId, RequestId)>;
     }
 
@@ -221,9 +322,10 @@ in_turn! {
 
 in_turn! {
     Accounts {
+        balances(run: RunId) -> Vec<Balance>;
+    } may_fail {
         reserve(reserve: Reserve) -> Reserved;
         spend(fence: Fence, kind: BudgetKind, wanted: u64) -> Spent;
-        balances(run: RunId) -> Vec<Balance>;
     }
 }
 
@@ -231,7 +333,7 @@ in_turn! {
     Audit {
         audit(filter: AuditFilter) -> Vec<AuditLine>;
         verify_audit() -> AuditReport;
-    }
+    } may_fail {}
 }
 
 in_turn! {
@@ -239,12 +341,14 @@ in_turn! {
         due_outside(now: Timestamp) -> Vec<OutboxEntry>;
         settle(id: i64, settlement: Settlement, at: Timestamp) -> ();
         unblock(run: RunId, choice: Unblock, at: Timestamp) -> ();
-    }
+    } may_fail {}
 
     async fn deliver(&self, now: Timestamp) -> StoreResult<Vec<Delivered>> {
         let inner = Arc::clone(&self.inner);
         match self.sabotage {
-            Sabotage::None => self.in_turn(async move { inner.deliver(now).await }).await,
+            Sabotage::None | Sabotage::FailWrites | Sabotage::JumpOverLostWrites => {
+                self.on_disk(async move { inner.deliver(now).await }).await
+            }
             Sabotage::LoseDeliveries => Ok(Vec::new()),
             Sabotage::RepeatDeliveries => self.in_turn(deliver_twice(inner, now)).await,
         }
@@ -277,6 +381,20 @@ impl Idempotency for SimStore {
         let inner = Arc::clone(&self.inner);
         let key = key.to_owned();
         self.in_turn(async move { inner.forget(&key).await }).await
+    }
+}
+
+/// The entry that a write follows; a store that does not look takes whatever is the last.
+async fn followed(inner: &InlineStore, sabotage: Sabotage, run: RunId, follows: Seq) -> Seq {
+    match sabotage {
+        Sabotage::JumpOverLostWrites => {
+            let record = inner.get(run).await;
+            record.map_or(follows, |record| record.head)
+        }
+        Sabotage::None
+        | Sabotage::LoseDeliveries
+        | Sabotage::RepeatDeliveries
+        | Sabotage::FailWrites => follows,
     }
 }
 

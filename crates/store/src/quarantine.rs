@@ -1,0 +1,219 @@
+//! Which runs are claimed alone, because the process died while it executed them.
+//!
+//! When a process dies, each run that it had claimed may be the cause. All of them go on, and none
+//! of them is ended for a death that another run may have caused: after [`SUSPECTED_AFTER`] deaths
+//! without progress a run is claimed only while nothing else is claimed. If it is innocent it makes
+//! progress, which clears it. If the process dies again, the run alone is the cause. A run whose
+//! process dies again and again although it makes progress is claimed alone for good before the
+//! total is reached.
+
+use sortie_core::DeathLimits;
+
+/// Deaths without progress after which a run is claimed alone. One death is often a restart or a
+/// power loss, and says little.
+const SUSPECTED_AFTER: u32 = 2;
+/// Deaths of a run that was alone, before any limit ends it.
+const ALONE_BEFORE_THE_END: u32 = 2;
+
+/// How often the process died while it executed a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Deaths {
+    pub(crate) total: u32,
+    /// Since the last claim under which the run made progress.
+    pub(crate) since_progress: u32,
+}
+
+/// How a run may be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Custody {
+    /// Beside others.
+    None,
+    /// Alone, until it has made progress.
+    UntilProgress,
+    /// Alone.
+    Always,
+}
+
+impl Deaths {
+    /// One more.
+    pub(crate) const fn and_one(self, progressed: bool) -> Self {
+        Self {
+            total: self.total + 1,
+            since_progress: if progressed {
+                1
+            } else {
+                self.since_progress + 1
+            },
+        }
+    }
+
+    /// Whether the run is not tried again.
+    pub(crate) const fn is_hopeless(self, limits: DeathLimits) -> bool {
+        self.since_progress > limits.without_progress || self.total > limits.total
+    }
+
+    /// The last deaths before a limit is exceeded are always those of a run that was alone.
+    fn custody(self, limits: DeathLimits) -> Custody {
+        let before = |limit: u32| (limit + 1).saturating_sub(ALONE_BEFORE_THE_END);
+        if self.total >= before(limits.total) {
+            Custody::Always
+        } else if self.since_progress >= SUSPECTED_AFTER.min(before(limits.without_progress)) {
+            Custody::UntilProgress
+        } else {
+            Custody::None
+        }
+    }
+}
+
+/// A run that is claimed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Claimed {
+    pub(crate) deaths: Deaths,
+    /// Whether its journal has grown since the claim.
+    pub(crate) progressed: bool,
+}
+
+/// A run that waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) run: String,
+    pub(crate) deaths: Deaths,
+}
+
+/// What may be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate<'a> {
+    /// Whatever the lanes allow.
+    Open,
+    /// This run, and nothing beside it.
+    Only(&'a str),
+    /// Nothing: a suspect is alone, or waits until it can be.
+    Closed,
+}
+
+/// Decides what may be claimed; `waiting` has the most urgent first. Suspects go first, so that a
+/// busy process does not put them off for ever.
+pub(crate) fn gate<'a>(
+    claimed: &[Claimed],
+    waiting: &'a [Waiting],
+    limits: DeathLimits,
+) -> Gate<'a> {
+    let is_alone = |claimed: &Claimed| match claimed.deaths.custody(limits) {
+        Custody::None => false,
+        Custody::UntilProgress => !claimed.progressed,
+        Custody::Always => true,
+    };
+    if claimed.iter().any(is_alone) {
+        return Gate::Closed;
+    }
+    let suspect = waiting
+        .iter()
+        .find(|waiting| waiting.deaths.custody(limits) != Custody::None);
+    match suspect {
+        None => Gate::Open,
+        Some(suspect) if claimed.is_empty() => Gate::Only(&suspect.run),
+        Some(_) => Gate::Closed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: DeathLimits = DeathLimits {
+        without_progress: 3,
+        total: 25,
+    };
+
+    /// A process that executes these runs until it dies; `true` is a run that kills it. Runs that
+    /// do not kill it make progress once they are alone. Returns how often it died, and which runs
+    /// were given up.
+    fn live(poison: &[bool], progress: bool) -> (u32, Vec<usize>) {
+        let mut runs: Vec<Option<Deaths>> = vec![Some(Deaths::default()); poison.len()];
+        let (mut deaths, mut given_up) = (0, Vec::new());
+        loop {
+            let waiting: Vec<Waiting> = runs
+                .iter()
+                .enumerate()
+                .filter_map(|(number, run)| {
+                    run.map(|deaths| Waiting {
+                        run: number.to_string(),
+                        deaths,
+                    })
+                })
+                .collect();
+            if waiting.is_empty() {
+                return (deaths, given_up);
+            }
+            let claimed: Vec<usize> = match gate(&[], &waiting, LIMITS) {
+                Gate::Open => waiting.iter().map(|run| run.run.parse().unwrap()).collect(),
+                Gate::Only(run) => vec![run.parse().unwrap()],
+                Gate::Closed => panic!("nothing is claimed, and nothing can be"),
+            };
+            if !claimed.iter().any(|run| poison[*run]) {
+                claimed.iter().for_each(|run| runs[*run] = None);
+                continue;
+            }
+            deaths += 1;
+            for run in claimed {
+                let counted = runs[run].unwrap_or_default().and_one(progress);
+                if counted.is_hopeless(LIMITS) {
+                    given_up.push(run);
+                    runs[run] = None;
+                } else {
+                    runs[run] = Some(counted);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_runs_that_kill_their_process_are_given_up() {
+        // Every subset of five runs kills its process.
+        for set in 0..32_u32 {
+            let poison: Vec<bool> = (0..5).map(|bit| set & (1 << bit) != 0).collect();
+            let killers: Vec<usize> = (0..5).filter(|run| poison[*run]).collect();
+            let (deaths, mut given_up) = live(&poison, false);
+            given_up.sort_unstable();
+            assert_eq!(given_up, killers, "{set:b}");
+            assert!(deaths <= 2 + 2 * set.count_ones(), "{set:b}: {deaths}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_makes_progress_and_kills_its_process_is_given_up_alone() {
+        assert_eq!(live(&[false, true, false, false], true), (26, vec![1]));
+    }
+
+    #[test]
+    fn progress_ends_the_custody_of_a_suspect_and_nothing_ends_that_of_a_notorious_one() {
+        let gate_beside = |total, since_progress, progressed| {
+            let deaths = Deaths {
+                total,
+                since_progress,
+            };
+            gate(&[Claimed { deaths, progressed }], &[], LIMITS)
+        };
+        assert_eq!(gate_beside(1, 1, false), Gate::Open);
+        assert_eq!(gate_beside(2, 2, false), Gate::Closed);
+        assert_eq!(gate_beside(2, 2, true), Gate::Open);
+        assert_eq!(gate_beside(24, 1, true), Gate::Closed);
+    }
+
+    #[test]
+    fn a_suspect_waits_until_nothing_else_is_claimed() {
+        let suspect = [Waiting {
+            run: "a".to_owned(),
+            deaths: Deaths {
+                total: 2,
+                since_progress: 2,
+            },
+        }];
+        let other = Claimed {
+            deaths: Deaths::default(),
+            progressed: true,
+        };
+        assert_eq!(gate(&[other], &suspect, LIMITS), Gate::Closed);
+        assert_eq!(gate(&[], &suspect, LIMITS), Gate::Only("a"));
+    }
+}
