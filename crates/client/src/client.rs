@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 use sortie_base::retry_after;
 use sortie_core::{RequestId, RunId, SessionKey};
 use sortie_protocol::{
-    AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, LinkBody,
-    LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role, SteerBody,
-    Task, TaskRef,
+    AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, Health,
+    LinkBody, LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role,
+    SteerBody, Task, TaskRef,
 };
 use tokio::time::Instant;
 use url::Url;
@@ -145,6 +145,25 @@ impl Client {
         let asked = self.request(Method::GET, &["api", "me"]);
         self.answer(asked.timeout(GREETING_LIMIT), GREETING_LIMIT)
             .await
+    }
+
+    /// Whether the server can do its work; the answer says why not.
+    pub async fn ready(&self) -> Result<Health, ClientError> {
+        let asked = self.request(Method::GET, &["readyz"]).header(ACCEPT, JSON);
+        let answered = async {
+            let response = self.send(asked).await?;
+            let status = response.status();
+            if !status.is_success() && status != StatusCode::SERVICE_UNAVAILABLE {
+                return Err(self.refused(response).await);
+            }
+            let body = self.body(response, MAX_PROBLEM_BYTES).await?;
+            let answer = serde_json::from_slice(&body);
+            answer.map_err(|_| self.strange(&format!("it answered {status}")))
+        };
+        match tokio::time::timeout(GREETING_LIMIT, answered).await {
+            Ok(answered) => answered,
+            Err(_) => Err(self.slow(GREETING_LIMIT)),
+        }
     }
 
     /// Makes a task; `wish` names the wish, so that it is made once however often it is asked for.

@@ -184,6 +184,19 @@ pub struct LoginLink {
 /// How the server is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
-    /// `ok`, `ready` or `stopping`.
+    /// `ok`, `ready`, `stopping`, or `broken` while the store accepts no writes.
     pub status: String,
+    /// Why it is broken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Health {
+    /// A state that needs no reason.
+    pub fn of(status: &str) -> Self {
+        Self {
+            status: status.to_owned(),
+            reason: None,
+        }
+    }
 }

@@ -21,6 +21,7 @@ use crate::links::Links;
 use crate::metrics::Metrics;
 use crate::once::UnderWay;
 use crate::problem::{Kind, Problem};
+use crate::readiness::Readiness;
 use crate::room::Rooms;
 use crate::{headers, metrics, once, openapi, routes};
 
@@ -41,6 +42,7 @@ pub(crate) struct App {
     pub(crate) under_way: UnderWay,
     pub(crate) hub: Hub,
     pub(crate) metrics: Metrics,
+    pub(crate) readiness: Readiness,
     pub(crate) started_at: Timestamp,
     /// Room for bodies that are arriving.
     pub(crate) rooms: Rooms,

@@ -22,6 +22,7 @@ mod openapi;
 mod pages;
 mod problem;
 mod random;
+mod readiness;
 mod room;
 mod routes;
 mod server;

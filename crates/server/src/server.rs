@@ -20,6 +20,7 @@ use crate::listen;
 use crate::metrics::Metrics;
 use crate::once::UnderWay;
 use crate::random::{self, NoRandomness};
+use crate::readiness::Readiness;
 use crate::room::Rooms;
 
 /// Why there is no server.
@@ -79,6 +80,7 @@ impl Server {
             under_way: UnderWay::default(),
             rooms: Rooms::default(),
             metrics: Metrics::default(),
+            readiness: Readiness::default(),
             hub,
             config,
             runtime,

@@ -514,6 +514,7 @@ open-browser-failed = No browser could be started ({ $problem }); open the link 
 no-server = No server has this store. `sortie serve` starts one.
 status-running = A server is there at { $address } since { $since } (pid { $pid }, version { $version }).
 status-tasks = { $running } running, { $pending } waiting, { $requests } for a person to decide.
+status-broken = The server at { $address } (pid { $pid }) answers, but cannot do its work: { $problem }
 status-silent = A server should be at { $address } (pid { $pid }), but does not answer: { $problem }
 status-starting = A server is starting (pid { $pid }).
 status-none = No server has this store.

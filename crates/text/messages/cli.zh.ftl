@@ -462,6 +462,7 @@ open-browser-failed = 无法启动浏览器（{ $problem }）；请自行打开�
 no-server = 没有服务器持有此存储。用 `sortie serve` 启动。
 status-running = 服务器在 { $address }，始于 { $since }（pid { $pid }，版本 { $version }）。
 status-tasks = { $running } 个运行中，{ $pending } 个等待中，{ $requests } 个待人决定。
+status-broken = { $address } 上的服务器（pid { $pid }）有响应，但无法工作：{ $problem }
 status-silent = 服务器应在 { $address }（pid { $pid }），但没有响应：{ $problem }
 status-starting = 服务器正在启动（pid { $pid }）。
 status-none = 没有服务器持有此存储。

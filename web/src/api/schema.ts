@@ -988,7 +988,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Whether the server can do its work. */
+        /** Whether the server can do its work: a write to the store, at most one each second, has to succeed. */
         get: operations["server_readyz"];
         put?: never;
         post?: never;
@@ -1508,7 +1508,9 @@ export interface components {
         };
         /** @description How the server is. */
         Health: {
-            /** @description `ok`, `ready` or `stopping`. */
+            /** @description Why it is broken. */
+            reason?: string | null;
+            /** @description `ok`, `ready`, `stopping`, or `broken` while the store accepts no writes. */
             status: string;
         };
         /** @enum {string} */

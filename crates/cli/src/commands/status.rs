@@ -20,7 +20,8 @@ use crate::wiring;
 
 /// Says whether a server is there, since when, and what it does
 ///
-/// Exits with 0 if a server answers and with 1 otherwise, for health checks.
+/// Exits with 0 if a server answers and can write to its store, and with 1 otherwise, for health
+/// checks.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// Prints JSON
@@ -28,11 +29,20 @@ pub(crate) struct Status {
     json: bool,
 }
 
+/// What a server says that can do its work.
+const READY: &str = "ready";
+
 /// How a server is.
 enum State {
     None,
     Starting(ServerFile),
     Silent {
+        file: ServerFile,
+        address: SocketAddr,
+        problem: String,
+    },
+    /// It answers and cannot do its work: it stops, or its store accepts no writes.
+    Broken {
         file: ServerFile,
         address: SocketAddr,
         problem: String,
@@ -58,7 +68,7 @@ impl Status {
         let state = state(settings).await?;
         let work = match &state {
             State::Answers { .. } => Some(work(settings).await?),
-            State::None | State::Starting(_) | State::Silent { .. } => None,
+            State::None | State::Starting(_) | State::Silent { .. } | State::Broken { .. } => None,
         };
         if self.json {
             output::json(&as_json(&state, work.as_ref()))?;
@@ -69,7 +79,9 @@ impl Status {
         }
         Ok(match state {
             State::Answers { .. } => Exit::Ok,
-            State::None | State::Starting(_) | State::Silent { .. } => Exit::Failed,
+            State::None | State::Starting(_) | State::Silent { .. } | State::Broken { .. } => {
+                Exit::Failed
+            }
         })
     }
 }
@@ -81,8 +93,13 @@ async fn state(settings: &Settings) -> Result<State, Problem> {
         Found::Serves { file, address } => (file, address),
     };
     let client = Client::new(address, &engine::token(settings)?, file.proof)?;
-    Ok(match client.me().await {
-        Ok(_) => State::Answers { file, address },
+    Ok(match client.ready().await {
+        Ok(health) if health.status == READY => State::Answers { file, address },
+        Ok(health) => State::Broken {
+            file,
+            address,
+            problem: health.reason.unwrap_or(health.status),
+        },
         Err(error) => State::Silent {
             file,
             address,
@@ -117,6 +134,11 @@ fn as_json(state: &State, work: Option<&(Stats, usize)>) -> Value {
             value["problem"] = json!(problem);
             value
         }
+        State::Broken { file, problem, .. } => {
+            let mut value = about("broken", file);
+            value["problem"] = json!(problem);
+            value
+        }
         State::Answers { file, .. } => about("running", file),
     };
     if let Some((stats, requests)) = work {
@@ -138,6 +160,17 @@ fn as_text(settings: &Settings, state: &State, work: Option<&(Stats, usize)>) ->
         } => t!(
             lang,
             "status-silent",
+            address = address.to_string(),
+            pid = file.pid.to_string(),
+            problem = problem
+        ),
+        State::Broken {
+            file,
+            address,
+            problem,
+        } => t!(
+            lang,
+            "status-broken",
             address = address.to_string(),
             pid = file.pid.to_string(),
             problem = problem

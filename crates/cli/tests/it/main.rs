@@ -23,6 +23,7 @@ mod life;
 mod policy;
 mod private;
 mod providers;
+mod readiness;
 mod reference;
 mod remains;
 mod replays;

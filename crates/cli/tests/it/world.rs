@@ -176,7 +176,7 @@ impl World {
 
     /// Where the server listens.
     pub(crate) fn address(&self) -> String {
-        let status = self.json(&["status", "--json"]);
+        let status = self.json_any(&["status", "--json"]);
         status["address"].as_str().unwrap().to_owned()
     }
 
@@ -276,6 +276,11 @@ impl Running {
         if self.child.try_wait().unwrap().is_none() {
             self.signal(signal);
         }
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     pub(crate) fn pid(&self) -> u32 {

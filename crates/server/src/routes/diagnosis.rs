@@ -21,28 +21,27 @@ use crate::{metrics as numbers, openapi as contract};
 #[utoipa::path(get, path = "/healthz", tag = "server",
     responses((status = 200, body = Health)))]
 pub(crate) async fn healthz() -> Json<Health> {
-    Json(Health {
-        status: "ok".to_owned(),
-    })
+    Json(Health::of("ok"))
 }
 
-/// Whether the server can do its work.
+/// Whether the server can do its work: a write to the store, at most one each second, has to succeed.
 #[utoipa::path(get, path = "/readyz", tag = "server",
     responses((status = 200, body = Health), (status = 503, body = Health)))]
 pub(crate) async fn readyz(State(Shared(app)): State<Shared>) -> (StatusCode, Json<Health>) {
-    let (code, status) = if app.stop.is_cancelled() {
-        (StatusCode::SERVICE_UNAVAILABLE, "stopping")
-    } else {
-        match app.runtime.lanes().await {
-            Ok(_) => (StatusCode::OK, "ready"),
-            Err(error) => {
-                tracing::error!(error = %sortie_core::with_causes(&error), "not ready");
-                (StatusCode::SERVICE_UNAVAILABLE, "broken")
-            }
+    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+    if app.stop.is_cancelled() {
+        return (unavailable, Json(Health::of("stopping")));
+    }
+    match app.readiness.look(&app.runtime).await {
+        Ok(()) => (StatusCode::OK, Json(Health::of("ready"))),
+        Err(reason) => {
+            let health = Health {
+                reason: Some(reason),
+                ..Health::of("broken")
+            };
+            (unavailable, Json(health))
         }
-    };
-    let status = status.to_owned();
-    (code, Json(Health { status }))
+    }
 }
 
 /// Numbers for Prometheus. Keys of a tenant see the numbers of their tenant.

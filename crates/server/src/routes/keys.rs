@@ -237,8 +237,5 @@ pub(crate) async fn logout(
         app.cookie
     );
     let gone = HeaderValue::from_str(&gone).map_err(|error| crate::problem::internal(&error))?;
-    let done = Health {
-        status: "ok".to_owned(),
-    };
-    Ok(([(header::SET_COOKIE, gone)], Json(done)))
+    Ok(([(header::SET_COOKIE, gone)], Json(Health::of("ok"))))
 }

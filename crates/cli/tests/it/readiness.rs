@@ -1,0 +1,39 @@
+//! Health checks while the store accepts no writes.
+
+use serde_json::Value;
+
+use crate::server::ask;
+use crate::world::World;
+
+#[test]
+fn a_server_that_cannot_write_is_not_ready_and_says_why() {
+    let world = World::new();
+    let _server = world.serve();
+    let token = std::fs::read_to_string(world.home().join("token")).unwrap();
+    let ready = || {
+        let (status, body) = ask(&world, token.trim(), "GET", "/readyz");
+        let health: Value = serde_json::from_str(&body).unwrap();
+        (status, health)
+    };
+    assert_eq!(ready().0, 200);
+    assert_eq!(world.sortie(&["status"]).code, Some(0));
+
+    // Whoever has the write lock keeps every write out, as a full disk does.
+    let other = rusqlite::Connection::open(world.home().join("sortie.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    world.until("a health check fails", |_| ready().0 == 503);
+    let (_, health) = ready();
+    assert_eq!(health["status"], "broken", "{health}");
+    assert!(health["reason"].as_str().is_some(), "{health}");
+    let said = world.sortie(&["status"]);
+    assert_eq!(said.code, Some(1), "{said:#?}");
+    assert!(said.out.contains("cannot do its work"), "{said:#?}");
+    let told = world.json_any(&["status", "--json"]);
+    assert_eq!(told["status"], "broken", "{told}");
+    // Reading goes on.
+    assert_eq!(ask(&world, token.trim(), "GET", "/api/tasks").0, 200);
+
+    other.execute_batch("ROLLBACK").unwrap();
+    world.until("the server is ready again", |_| ready().0 == 200);
+    assert_eq!(world.sortie(&["status"]).code, Some(0));
+}

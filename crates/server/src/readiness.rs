@@ -1,0 +1,54 @@
+//! Whether the store accepts writes, found out by a write.
+
+use std::time::{Duration, Instant};
+
+use sortie_runtime::Runtime;
+use tokio::sync::Mutex;
+
+/// How long an answer is given again without another write. Health checks of several watchers cost
+/// one flush of the disk in this time.
+const KEPT: Duration = Duration::from_secs(1);
+/// How long a write may take. A disk that needs longer does not serve runs either.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// The last look at the store.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness {
+    last: Mutex<Option<Look>>,
+}
+
+#[derive(Debug)]
+struct Look {
+    at: Instant,
+    found: Result<(), String>,
+}
+
+impl Readiness {
+    /// Writes to the store, or gives the answer of a moment ago. The error says why nothing can be
+    /// written.
+    pub(crate) async fn look(&self, runtime: &Runtime) -> Result<(), String> {
+        // Watchers that ask meanwhile wait for the same write.
+        let mut last = self.last.lock().await;
+        if let Some(look) = &*last
+            && look.at.elapsed() < KEPT
+        {
+            return look.found.clone();
+        }
+        let found = match tokio::time::timeout(LIMIT, runtime.probe()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(sortie_core::with_causes(&error)),
+            Err(_) => Err(format!(
+                "the store did not finish a small write within {} s",
+                LIMIT.as_secs()
+            )),
+        };
+        if let Err(reason) = &found {
+            tracing::error!(reason, "the store accepts no writes");
+        }
+        *last = Some(Look {
+            at: Instant::now(),
+            found: found.clone(),
+        });
+        found
+    }
+}
