@@ -155,6 +155,9 @@ pub(crate) struct Settings {
     /// What a test wants broken.
     #[cfg(feature = "crash-points")]
     pub(crate) break_part: Option<String>,
+    /// Runs with this text in their task kill the process.
+    #[cfg(feature = "crash-points")]
+    pub(crate) poison: Option<String>,
 }
 
 /// Which streams a person sits at.
@@ -252,6 +255,8 @@ impl Settings {
             crash_at: environment.text("SORTIE_CRASH_AT").map(str::to_owned),
             #[cfg(feature = "crash-points")]
             break_part: environment.text("SORTIE_BREAK").map(str::to_owned),
+            #[cfg(feature = "crash-points")]
+            poison: environment.text("SORTIE_POISON").map(str::to_owned),
             terminal,
             folder,
         })

@@ -240,6 +240,9 @@ fn arm(settings: &Settings) -> Result<(), Problem> {
             .map_err(|error: crash::BadPlan| Problem::CrashPlan(error.to_string()))?;
         crash::arm(plan);
     }
+    if let Some(text) = &settings.poison {
+        crash::poison(text.clone());
+    }
     match settings.break_part.as_deref() {
         None => Ok(()),
         Some("outbox") => {

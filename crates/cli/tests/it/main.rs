@@ -20,6 +20,8 @@ mod given;
 mod hostile;
 mod isolated;
 mod life;
+#[cfg(feature = "crash-points")]
+mod poison;
 mod policy;
 mod private;
 mod providers;

@@ -1,0 +1,138 @@
+//! A run that kills its process each time it is executed, beside runs that do not.
+
+use serde_json::{Value, json};
+
+use crate::server::send;
+use crate::world::{Running, World};
+
+/// What the process dies of, in the task of a run.
+const POISON: &str = "poison";
+/// Deaths of the server after which something is tried for ever.
+const TOO_MANY: u32 = 12;
+
+/// Innocent runs think longer than the poison needs, so that the process dies while they wait for
+/// their model: the worst case, in which they have no progress to show.
+const SCENARIO: &str = r#"
+  - when: { task: "*poison*", turn: 1 }
+    calls: [{ tool: read_file, args: { path: note.txt } }]
+  - when: { agent: main, task: "*family*", turn: 1 }
+    calls:
+      - { tool: task, args: { description: good child, prompt: Wait., subagent_type: explore } }
+      - { tool: task, args: { description: bad child, prompt: "Take poison.", subagent_type: explore } }
+  - when: { agent: main, task: "*family*" }
+    say: The family is back.
+  - when: { turn: 1 }
+    latency_ms: 400
+    say: "{{label}} is done."
+"#;
+
+struct Village {
+    world: World,
+    model: String,
+}
+
+impl Village {
+    fn new() -> Self {
+        let world = World::new().with("SORTIE_POISON", POISON);
+        world.write("note.txt", "hello\n");
+        let model = world.scenario(SCENARIO);
+        Self { world, model }
+    }
+
+    /// An admin of the tenant: only admins may name a model that is a file.
+    fn key(&self, tenant: &str) -> String {
+        let create = ["keys", "create", "--role", "admin", "--name", tenant];
+        let made = self
+            .world
+            .ok(&[&create[..], &["--tenant", tenant]].concat());
+        made.out.trim().to_owned()
+    }
+
+    fn ask_for(&self, key: &str, label: &str, message: &str) {
+        let body = json!({
+            "message": message,
+            "label": label,
+            "model": self.model,
+            "workspace": self.world.workspace().canonicalize().unwrap(),
+            "mode": "yolo",
+        });
+        let (status, answer) = send(&self.world, key, "POST /api/tasks", &body.to_string());
+        assert_eq!(status, 201, "{answer}");
+    }
+
+    /// Starts the server again whenever it has died, until every run has ended. Returns how often it
+    /// died.
+    fn restart_until_all_have_ended(&self, first: Running) -> u32 {
+        let mut deaths = 0;
+        let mut server = first;
+        loop {
+            if self.world.tasks().iter().all(has_ended) {
+                return deaths;
+            }
+            if server.is_over() {
+                deaths += 1;
+                assert!(deaths < TOO_MANY, "{:#?}", self.world.tasks());
+                server = self.world.start(&["serve", "--listen", "127.0.0.1:0"]);
+            }
+        }
+    }
+
+    fn outcome(&self, label: &str) -> (String, Option<String>) {
+        let task = self.world.task(label);
+        let word = |name: &str| task[name].as_str().map(str::to_owned);
+        (word("status").unwrap(), word("reason"))
+    }
+}
+
+fn has_ended(task: &Value) -> bool {
+    let status = task["status"].as_str().unwrap();
+    !matches!(status, "pending" | "running")
+}
+
+#[test]
+fn a_run_that_kills_the_server_takes_no_run_of_another_tenant_along() {
+    let village = Village::new();
+    let (acme, globex) = (village.key("acme"), village.key("globex"));
+    let server = village.world.serve();
+    let innocents = ["one", "two", "three"];
+    for label in innocents {
+        village.ask_for(&acme, label, "Think for a while.");
+    }
+    village.ask_for(&globex, "neighbour", "Think for a while.");
+    village.ask_for(&globex, "killer", "Take poison.");
+    let deaths = village.restart_until_all_have_ended(server);
+    for label in innocents.into_iter().chain(["neighbour"]) {
+        assert_eq!(village.outcome(label).0, "completed", "{label}");
+    }
+    let (status, reason) = village.outcome("killer");
+    assert_eq!(
+        (status.as_str(), reason.as_deref()),
+        ("failed", Some("interrupted"))
+    );
+    assert!((2..=6).contains(&deaths), "{deaths} deaths");
+    let doctor = village.world.sortie(&["doctor"]).out;
+    assert!(doctor.contains("none damaged"), "{doctor}");
+}
+
+#[test]
+fn a_child_that_kills_the_server_takes_neither_parent_nor_sibling_along() {
+    let village = Village::new();
+    let acme = village.key("acme");
+    let server = village.world.serve();
+    village.ask_for(&acme, "parents", "Send the family out.");
+    village.ask_for(&acme, "other", "Think for a while.");
+    let deaths = village.restart_until_all_have_ended(server);
+    for label in ["parents", "good child", "other"] {
+        assert_eq!(village.outcome(label).0, "completed", "{label}");
+    }
+    assert_eq!(
+        village.world.task("parents")["result"],
+        "The family is back."
+    );
+    let (status, reason) = village.outcome("bad child");
+    assert_eq!(
+        (status.as_str(), reason.as_deref()),
+        ("failed", Some("interrupted"))
+    );
+    assert!((2..=6).contains(&deaths), "{deaths} deaths");
+}
