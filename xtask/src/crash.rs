@@ -1,10 +1,12 @@
 //! `cargo xtask crash`: the real binary is killed at any instant, and nothing may be lost.
 //!
-//! Three parts: a loop of `kill -9` at random instants, a sweep that kills at every storage system
-//! call of a small scenario, and a control with a broken outbox, which must be noticed.
+//! Four parts: a loop of `kill -9` at random instants, a sweep that kills at every storage system
+//! call of a small scenario, one that lets every such call fail, and a control with a broken outbox,
+//! which must be noticed.
 
 mod check;
 mod control;
+mod errno;
 mod kill_loop;
 mod observed;
 mod pool;
@@ -27,6 +29,8 @@ const LONG_CYCLES: u64 = 1000;
 const SHORT_CYCLES: u64 = 50;
 /// Points of the short sweep.
 const SHORT_POINTS: usize = 60;
+/// Failing calls of the short form.
+const SHORT_FAULTS: usize = 40;
 
 /// Runs the chosen parts.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
@@ -62,6 +66,7 @@ fn parts(bench: &Bench<'_>) -> Result<()> {
     part(options.control, "control", control::run);
     part(options.kill_loop, "kill -9 loop", kill_loop::run);
     part(options.sweep, "crash-point sweep", sweep::run);
+    part(options.errno, "failing-call sweep", errno::run);
     ensure!(red.is_empty(), "red: {}", red.join(", "));
     Ok(())
 }
@@ -80,9 +85,12 @@ struct Options {
     seed: u64,
     kill_loop: bool,
     sweep: bool,
+    errno: bool,
     control: bool,
     /// At most so many points of the sweep; `None` is all.
     max_points: Option<usize>,
+    /// At most so many failing calls; `None` is all.
+    max_faults: Option<usize>,
 }
 
 impl Options {
@@ -92,8 +100,10 @@ impl Options {
             seed: any_seed(),
             kill_loop: false,
             sweep: false,
+            errno: false,
             control: false,
             max_points: None,
+            max_faults: None,
         };
         let mut cycles = None;
         let mut rest = arguments.iter();
@@ -103,16 +113,19 @@ impl Options {
                 "--seed" => options.seed = number("--seed", rest.next())?,
                 "--loop" => options.kill_loop = true,
                 "--sweep" => options.sweep = true,
+                "--errno" => options.errno = true,
                 "--control" => options.control = true,
                 "--ci" => {
                     options.cycles = SHORT_CYCLES;
                     options.max_points = Some(SHORT_POINTS);
+                    options.max_faults = Some(SHORT_FAULTS);
                 }
                 other => bail!("crash does not know {other:?}; `cargo xtask help` lists it"),
             }
         }
-        if !(options.kill_loop || options.sweep || options.control) {
-            (options.kill_loop, options.sweep, options.control) = (true, true, true);
+        if !(options.kill_loop || options.sweep || options.errno || options.control) {
+            (options.kill_loop, options.sweep) = (true, true);
+            (options.errno, options.control) = (true, true);
         }
         options.cycles = cycles.unwrap_or(options.cycles);
         Ok(options)
@@ -142,8 +155,10 @@ mod tests {
             seed: 7,
             kill_loop: true,
             sweep: true,
+            errno: true,
             control: true,
             max_points: Some(SHORT_POINTS),
+            max_faults: Some(SHORT_FAULTS),
         };
         assert_eq!(parsed("--ci --seed 7").unwrap(), expected);
     }
@@ -155,8 +170,10 @@ mod tests {
             seed: 7,
             kill_loop: true,
             sweep: false,
+            errno: false,
             control: false,
             max_points: Some(SHORT_POINTS),
+            max_faults: Some(SHORT_FAULTS),
         };
         assert_eq!(parsed("--cycles 3 --ci --loop --seed 7").unwrap(), expected);
         let error = parsed("--cycles many").unwrap_err();

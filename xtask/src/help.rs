@@ -6,18 +6,22 @@ cargo xtask COMMAND
   test [--advisories]   everything that CI runs: set-up, format, lints, the page, tests, docs,
                         licences, tidy, wire contracts, the API against its document, a browser,
                         a short load and a short crash run, the README's first command
-  crash [OPTIONS]       kill -9 loop, crash-point sweep and positive control on the real binary
+  crash [OPTIONS]       kill -9 loop, crash-point sweep, failing system calls and positive control
+                        on the real binary
       --cycles N          kill cycles (default 1000; 50 with --ci)
       --seed S            makes the same choices as the run that printed S
-      --loop, --sweep, --control
-                          only these parts (default: all three)
-      --ci                the short form: 50 cycles, at most 60 points of the sweep
+      --loop, --sweep, --errno, --control
+                          only these parts (default: all four)
+      --ci                the short form: 50 cycles, at most 60 points of the sweep and 40 failing
+                          calls
   contract [--ci]       the wires of the real binary against aimock (needs Node) and the official
                         SDKs of the vendors (needs Python); --ci does not let Node be missing
   api                   the real server against its OpenAPI document, by Schemathesis (needs Python)
   web [--checks] [--browser]
                         the page: types and unit tests, and the whole story in Chromium (needs Node)
-  sim [COUNT] [FIRST]   the simulated world: so many seeds (default 10000), from this one
+  sim [--failing-writes] [COUNT] [FIRST]
+                        the simulated world: so many seeds (default 10000), from this one; the flag
+                        lets writes to the store fail
   bench [ARGS]          measures; the arguments go to the benchmark
   load [--ci] [ARGS]    the real server under load: 10,000 WebSocket clients, 1,000 requests a second
                         beside 200 children, slow and oversized requests

@@ -90,6 +90,19 @@ pub(super) const SMALL: Scenario = Scenario {
     runs: &[main_run(0), child("worker alpha", MAIN, 1)],
 };
 
+/// Two children beside each other, an effect each: small enough to let every system call fail.
+pub(super) const PAIR: Scenario = Scenario {
+    file: "pair.yaml",
+    prompt: "Carry out the pair scenario.",
+    final_text: "The pair scenario is complete.",
+    max_concurrent: 2,
+    runs: &[
+        main_run(0),
+        child("worker alpha", MAIN, 1),
+        child("worker beta", MAIN, 1),
+    ],
+};
+
 /// Two children one after the other through one slot: stands still if a dead run holds it.
 pub(super) const PROBE: Scenario = Scenario {
     file: "probe.yaml",

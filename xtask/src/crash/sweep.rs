@@ -14,7 +14,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::check::problems;
 use super::process::{Ending, run_at_most};
-use super::scenario::SMALL;
+use super::scenario::{SMALL, Scenario};
 use super::site::{PATIENCE, Site};
 use super::{Bench, pool};
 use crate::scratch::Scratch;
@@ -41,21 +41,15 @@ const BESIDE: [&str; 4] = ["", "-journal", "-shm", "-wal"];
 /// Says that a machine which forbids tracing may leave the sweep out.
 const ALLOW_NO_STRACE: &str = "SORTIE_ALLOW_NO_STRACE";
 /// Broken points after which the rest teaches nothing new.
-const MAX_BROKEN: usize = 5;
+pub(super) const MAX_BROKEN: usize = 5;
 
 /// Kills at every point.
 pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
-    if !shell::works(Command::new("strace").args(["-f", "-e", "trace=none", "true"])) {
-        let what = "strace is missing, or tracing (ptrace) is forbidden on this machine";
-        ensure!(
-            place::switched_on(ALLOW_NO_STRACE),
-            "{what}; {ALLOW_NO_STRACE}=1 leaves the sweep out"
-        );
-        println!("SKIPPED: {what}, and {ALLOW_NO_STRACE}=1");
+    if !can_trace()? {
         return Ok(());
     }
     let start = Instant::now();
-    let traced = Traced::new(bench)?;
+    let traced = Traced::new(bench, &SMALL)?;
     let points = spread(traced.points(), bench.options.max_points);
     println!("{} points; {} of them now", traced.count(), points.len());
     let totals = Mutex::new(Totals::default());
@@ -82,11 +76,25 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Whether `strace` works; where it does not, that is an error unless it was allowed.
+pub(super) fn can_trace() -> Result<bool> {
+    if shell::works(Command::new("strace").args(["-f", "-e", "trace=none", "true"])) {
+        return Ok(true);
+    }
+    let what = "strace is missing, or tracing (ptrace) is forbidden on this machine";
+    ensure!(
+        place::switched_on(ALLOW_NO_STRACE),
+        "{what}; {ALLOW_NO_STRACE}=1 leaves the sweep out"
+    );
+    println!("SKIPPED: {what}, and {ALLOW_NO_STRACE}=1");
+    Ok(false)
+}
+
 /// The `number`-th call of this name in one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Point {
-    call: &'static str,
-    number: u32,
+pub(super) struct Point {
+    pub(super) call: &'static str,
+    pub(super) number: u32,
 }
 
 impl fmt::Display for Point {
@@ -97,7 +105,7 @@ impl fmt::Display for Point {
 
 /// What an undisturbed run did to the files of its home.
 #[derive(Debug)]
-struct Traced {
+pub(super) struct Traced {
     /// The files, relative to the home.
     files: BTreeSet<PathBuf>,
     /// How often the thread that did it most did each call; `strace` counts by thread.
@@ -105,13 +113,13 @@ struct Traced {
 }
 
 impl Traced {
-    fn new(bench: &Bench<'_>) -> Result<Self> {
-        let files = files_of_a_home(bench)?;
+    pub(super) fn new(bench: &Bench<'_>, scenario: &Scenario) -> Result<Self> {
+        let files = files_of_a_home(bench, scenario)?;
         let scratch = Scratch::new(bench.folder, "sweep-traced")?;
         let site = Site::new(bench.binary, scratch.path())?;
         let log = scratch.path().join("trace");
         let mut command = strace(&site, &files, &log, &STORAGE.join(","));
-        append(&mut command, &site.scenario(&SMALL));
+        append(&mut command, &site.scenario(scenario));
         let ending = run_at_most(site.logged(&mut command, "run")?, PATIENCE)?;
         ensure!(
             matches!(ending, Ending::Exited(status) if status.success()),
@@ -123,7 +131,11 @@ impl Traced {
         Ok(Self { files, counts })
     }
 
-    fn points(&self) -> Vec<Point> {
+    pub(super) const fn files(&self) -> &BTreeSet<PathBuf> {
+        &self.files
+    }
+
+    pub(super) fn points(&self) -> Vec<Point> {
         let all = self.counts.iter();
         all.flat_map(|(call, count)| (1..=*count).map(|number| Point { call, number }))
             .collect()
@@ -135,15 +147,15 @@ impl Traced {
 }
 
 /// Runs the scenario once without tracing, to see which files a home has.
-fn files_of_a_home(bench: &Bench<'_>) -> Result<BTreeSet<PathBuf>> {
+fn files_of_a_home(bench: &Bench<'_>, scenario: &Scenario) -> Result<BTreeSet<PathBuf>> {
     let mut scratch = Scratch::new(bench.folder, "sweep-undisturbed")?;
     let site = Site::new(bench.binary, scratch.path())?;
-    let ending = site.run(&SMALL, PATIENCE)?;
-    let found = problems(&SMALL, &site.observe()?);
+    let ending = site.run(scenario, PATIENCE)?;
+    let found = problems(scenario, &site.observe()?);
     if !found.is_empty() {
         scratch.keep();
         bail!(
-            "the small scenario fails without a kill ({ending:?}): {}; see {}",
+            "the scenario fails without a kill ({ending:?}): {}; see {}",
             found.join("; "),
             scratch.path().display()
         );
@@ -170,7 +182,12 @@ fn list(folder: &Path, below: &Path, files: &mut BTreeSet<PathBuf>) -> Result<()
 }
 
 /// `strace` that looks at these calls on the files of the site's home only.
-fn strace(site: &Site<'_>, files: &BTreeSet<PathBuf>, log: &Path, calls: &str) -> Command {
+pub(super) fn strace(
+    site: &Site<'_>,
+    files: &BTreeSet<PathBuf>,
+    log: &Path,
+    calls: &str,
+) -> Command {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o"]).arg(log);
     command.arg("-e").arg(format!("trace={calls}"));
@@ -183,7 +200,7 @@ fn strace(site: &Site<'_>, files: &BTreeSet<PathBuf>, log: &Path, calls: &str) -
 }
 
 /// Hands the whole of a command to a program that starts it.
-fn append(outer: &mut Command, inner: &Command) {
+pub(super) fn append(outer: &mut Command, inner: &Command) {
     outer.arg(inner.get_program()).args(inner.get_args());
     for (name, value) in inner.get_envs() {
         match value {
@@ -217,7 +234,7 @@ fn count(trace: &str) -> BTreeMap<&'static str, u32> {
 }
 
 /// At most so many of the points, evenly spread.
-fn spread(points: Vec<Point>, most: Option<usize>) -> Vec<Point> {
+pub(super) fn spread<T: Clone>(points: Vec<T>, most: Option<usize>) -> Vec<T> {
     match most {
         Some(most) if most < points.len() => (0..most)
             .map(|index| points[index * points.len() / most].clone())
