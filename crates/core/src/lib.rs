@@ -40,6 +40,7 @@ pub use message::*;
 pub use notification::*;
 pub use outcome::*;
 pub use policy::*;
+pub use ports::claims::*;
 pub use ports::model::*;
 pub use ports::once::*;
 pub use ports::store::*;

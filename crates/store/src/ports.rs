@@ -545,15 +545,14 @@ fn journal_up_to(
             Ok(entries)
         }
         Err(fault) if fault.is_damage() => {
-            let what = match fault.while_doing(READING) {
-                damaged @ StoreError::Damaged { .. } => return Err(damaged),
-                error => sortie_core::with_causes(&error),
-            };
-            let run = fence.run;
+            let error = fault.while_doing(READING);
+            if matches!(error, StoreError::Damaged { .. }) {
+                return Err(error);
+            }
             Err(StoreError::Damaged {
-                run,
+                run: fence.run,
                 seq: head,
-                what,
+                what: sortie_core::with_causes(&error),
             })
         }
         Err(fault) => Err(fault.while_doing(READING)),
