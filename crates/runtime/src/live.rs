@@ -91,13 +91,6 @@ impl Live {
         self.lock().len()
     }
 
-    /// Whether a claim is under way.
-    pub(crate) fn has(&self, fence: Fence) -> bool {
-        let runs = self.lock();
-        runs.get(&fence.run)
-            .is_some_and(|entry| entry.fence == fence)
-    }
-
     /// All claims under way.
     pub(crate) fn fences(&self) -> Vec<Fence> {
         self.lock().values().map(|entry| entry.fence).collect()

@@ -31,16 +31,14 @@ type Executors = JoinSet<()>;
 pub(crate) async fn serve(shared: Arc<Shared>, stop: CancellationToken) {
     let mut executors = Executors::new();
     let mut janitor_due = Instant::now();
-    let mut claims = Claims::default();
+    // A claim failed: its commit may have happened all the same.
+    let mut unsure = false;
     loop {
         let mut wait = None;
-        if let Err(error) = pass(&shared, &mut executors, &mut claims).await {
+        if let Err(error) = pass(&shared, &mut executors, &mut unsure).await {
             shared.store_failed("serve", &error);
             // A store that fails now will fail in a moment too.
             wait = Some(shared.planner.settings.poll_interval);
-        } else if claims.alone.is_some() {
-            // Others are claimed as soon as this one has made progress, which nothing announces.
-            wait = Some(SHORTEST_WAIT);
         }
         if Instant::now() >= janitor_due {
             janitor_due = Instant::now() + JANITOR_INTERVAL;
@@ -99,26 +97,17 @@ pub(crate) async fn deliver_outside(shared: Arc<Shared>, stop: CancellationToken
     }
 }
 
-/// What the loop knows of its claims.
-#[derive(Debug, Default)]
-struct Claims {
-    /// A claim failed: its commit may have happened all the same.
-    unsure: bool,
-    /// The run that was claimed alone, and after which nothing was claimed yet.
-    alone: Option<sortie_core::Fence>,
-}
-
 /// One look at everything that may be due.
 async fn pass(
     shared: &Arc<Shared>,
     executors: &mut Executors,
-    claims: &mut Claims,
+    unsure: &mut bool,
 ) -> StoreResult<()> {
-    if claims.unsure {
+    if *unsure {
         // Only this loop claims, so what no executor has is left from the claim that failed.
         let executed = shared.live.fences();
         shared.recover(RecoverScope::Orphans(executed)).await?;
-        claims.unsure = false;
+        *unsure = false;
     }
     let now = shared.clock.now();
     // Polled in this order, so that one commit of the store carries all four, and what is replied
@@ -137,17 +126,14 @@ async fn pass(
             deaths: shared.planner.settings.deaths,
         }),
     );
-    claims.unsure = claimed.is_err();
+    *unsure = claimed.is_err();
     // What is claimed is started whatever became of the rest: a lease that nobody executes would
     // count as a death.
-    let claimed = claimed?;
-    if let Some(first) = claimed.first() {
-        claims.alone = first.alone.then_some(first.fence);
-    } else if claims.alone.is_some_and(|alone| !shared.live.has(alone)) {
-        claims.alone = None;
-    }
-    for claimed in claimed {
+    for claimed in claimed? {
         crash::point(Point::AfterClaim);
+        if claimed.alone {
+            tracing::warn!(run = %claimed.fence.run, "claimed alone: its process died more than once");
+        }
         let signals = shared.live.enter(claimed.fence, claimed.cancel.clone());
         let under_way = UnderWay {
             shared: Arc::clone(shared),
