@@ -1,5 +1,6 @@
 //! Turning a program to start into the one that is really started, or refusing.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -12,9 +13,11 @@ use crate::bubblewrap;
 use crate::cgroup::{Cage, Cages};
 use crate::environment::{self, Own};
 use crate::git;
-use crate::guard::Guard;
+use crate::git_places::Kind;
+use crate::guard::{Guard, Reports, Unswept, righted};
 use crate::held;
 use crate::layout::{self, Fates, MAX_PROTECTED, Scene, TEMPORARY, WRITABLE_DEVICES, network_word};
+use crate::notes::{self, Left, Note, Pending};
 use crate::orders::{self, Order};
 use crate::owned::{Owned, remove_abandoned};
 use crate::places::{Places, not_for_everybody};
@@ -23,6 +26,7 @@ use crate::probe::{LANDLOCK_WITH_PORTS, LEAST_LANDLOCK, Offer};
 use crate::promises::promises;
 use crate::rights;
 use crate::stand_in::StandIns;
+use crate::sweep::{self, Baseline, Before, Measure, Neutralised};
 use crate::tidier::Tidier;
 use crate::watched::{Known, Watched, Watches};
 
@@ -107,6 +111,19 @@ pub enum Refusal {
     /// More is protected than can be.
     #[error("There are more than {MAX_PROTECTED} protected places in the workspace. Report it.")]
     TooManyProtected,
+    /// More lies in the workspace than can be looked at.
+    #[error(
+        "The workspace holds more than can be checked for repositories before and after a command, or a part of it that cannot be read: {0}. Remove what is not needed, or choose a narrower workspace."
+    )]
+    Unseen(PathBuf),
+    /// The workspace could not be noted as one to sweep.
+    #[error("{path} could not be written: {cause}. No command is run without it. Report it.")]
+    Note {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
     /// Without namespaces it would take too many rules.
     #[error("The workspace is too wide for this machine's sandbox. Ask for bubblewrap.")]
     TooWide,
@@ -133,6 +150,8 @@ pub struct Sandbox {
     stand_ins: StandIns,
     watches: Watches,
     tidier: Arc<Tidier>,
+    notes: Option<PathBuf>,
+    reports: Reports,
     swept: Once,
 }
 
@@ -162,6 +181,8 @@ impl Sandbox {
             stand_ins: StandIns::default(),
             watches: Watches::default(),
             tidier: Arc::default(),
+            notes: None,
+            reports: Reports::default(),
             swept: Once::new(),
         }
     }
@@ -194,7 +215,8 @@ impl Sandbox {
         if !cwd.starts_with(&policy.workspace) {
             return Err(Refusal::Outside(cwd));
         }
-        let (fates, watched) = self.fates(backend, policy)?;
+        let found = found_before(policy)?;
+        let (fates, watched) = self.fates(backend, policy, &found.protect)?;
         let request = Request {
             backend,
             policy,
@@ -203,12 +225,92 @@ impl Sandbox {
             cwd,
             guard: Guard::new(watched, Arc::clone(&self.tidier)),
         };
-        match backend {
+        let mut confined = match backend {
             Backend::Bubblewrap => self.in_bubblewrap(request),
             Backend::Namespaces => self.in_namespaces(request),
             Backend::Landlock => self.in_landlock(request),
             Backend::None => Err(Refusal::NoSandbox),
+        }?;
+        if policy.access == Access::ReadWrite {
+            self.note(policy, found.baseline, &mut confined.guard)?;
         }
+        Ok(confined)
+    }
+
+    /// Notes that the workspace has to be swept after the command, before it can start.
+    fn note(
+        &self,
+        policy: &Policy,
+        mut baseline: Baseline,
+        guard: &mut Guard,
+    ) -> Result<(), Refusal> {
+        // What stands in, or is there by now, is read-only for the command.
+        baseline.protected.insert(".git".into());
+        let watched = guard.watched.iter();
+        let watched = watched.map(|one| (one.path().to_owned(), one.before().clone()));
+        let pending = Pending {
+            workspace: policy.workspace.clone(),
+            baseline,
+            watched: watched.collect(),
+        };
+        let note = match &self.notes {
+            Some(folder) => {
+                let written = Note::write(folder, &pending);
+                Some(written.map_err(|cause| Refusal::Note {
+                    path: folder.clone(),
+                    cause,
+                })?)
+            }
+            None => None,
+        };
+        guard.pending = Some(Unswept {
+            workspace: pending.workspace,
+            baseline: pending.baseline,
+            note,
+            watched: Vec::new(),
+            reports: self.reports.clone(),
+        });
+        Ok(())
+    }
+
+    /// The same, with a folder for notes of workspaces that have to be swept, which outlive the
+    /// process.
+    #[must_use]
+    pub fn with_notes(mut self, folder: PathBuf) -> Self {
+        self.notes = Some(folder);
+        self
+    }
+
+    /// Neutralises what commands of processes that died have left, workspace by workspace. Call it
+    /// before the first command of a process.
+    pub fn recover(&self) -> io::Result<Vec<(PathBuf, Vec<Neutralised>)>> {
+        let mut reports = Vec::new();
+        let Some(folder) = &self.notes else {
+            return Ok(reports);
+        };
+        for Left { note, pending } in notes::left(folder)? {
+            let Some(pending) = pending else {
+                note.done()?;
+                continue;
+            };
+            let root = &pending.workspace;
+            let watched = pending.watched.iter();
+            let watched = watched.map(|(path, before)| (path.as_path(), before));
+            let mut things = righted(root, watched);
+            let righted = !things.iter().any(|thing| thing.measure == Measure::Failed);
+            let swept = sweep::after(root, &pending.baseline);
+            things.extend(swept.things);
+            // One that could not be worked off is tried again by the next process.
+            if swept.complete && righted {
+                note.done()?;
+            }
+            if !things.is_empty() {
+                // The next model that works there is told as well.
+                self.reports.add(pending.workspace.clone(), things.clone());
+                reports.push((pending.workspace, things));
+            }
+        }
+        Ok(reports)
     }
 
     fn in_bubblewrap(&self, mut request: Request<'_>) -> Result<Confined, Refusal> {
@@ -381,7 +483,12 @@ impl Sandbox {
         }
     }
 
-    fn fates(&self, backend: Backend, policy: &Policy) -> Result<(Fates, Vec<Watched>), Refusal> {
+    fn fates(
+        &self,
+        backend: Backend,
+        policy: &Policy,
+        repositories: &BTreeMap<PathBuf, Kind>,
+    ) -> Result<(Fates, Vec<Watched>), Refusal> {
         let wrong = policy
             .protected
             .iter()
@@ -389,8 +496,8 @@ impl Sandbox {
         if let Some(wrong) = wrong {
             return Err(Refusal::Protected(wrong.path.clone()));
         }
-        let decide =
-            |known: &Known| layout::fates(policy, self.home.as_deref(), &self.helper, known);
+        let home = self.home.as_deref();
+        let decide = |known: &Known| layout::fates(policy, home, &self.helper, repositories, known);
         let (fates, watched) = if backend.has_namespaces() {
             self.watches.decide(decide)
         } else {
@@ -406,10 +513,10 @@ impl Sandbox {
     /// Puts them there. Where something else is by now, that is protected instead.
     fn put_stand_ins(&self, request: &mut Request<'_>) -> Result<(), Refusal> {
         let wanted = std::mem::take(&mut request.fates.stand_ins);
-        for path in wanted {
+        for (path, stand) in wanted {
             let put = self
                 .stand_ins
-                .put(&path)
+                .put(&path, stand)
                 .map_err(|cause| Refusal::StandIn {
                     path: path.clone(),
                     cause,
@@ -417,7 +524,7 @@ impl Sandbox {
             match put {
                 Some(held) => {
                     request.guard.stand_ins.push(held);
-                    request.fates.stand_ins.insert(path);
+                    request.fates.stand_ins.insert(path, stand);
                 }
                 None if path.is_symlink() => {
                     request.guard.watched.push(self.watches.watch(&path));
@@ -514,6 +621,22 @@ fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
     let mut words = vec![helper.into(), HELPER_COMMAND.into()];
     words.extend(orders::words(&orders, &[]));
     words
+}
+
+/// What lies in the workspace before a command that may change it.
+fn found_before(policy: &Policy) -> Result<Before, Refusal> {
+    if policy.access == Access::ReadOnly {
+        return Ok(Before::default());
+    }
+    let found = sweep::before(&policy.workspace).map_err(|cause| Refusal::Folder {
+        path: policy.workspace.clone(),
+        cause,
+    })?;
+    match found.unseen {
+        // A folder that we may not list, the command may not list either.
+        Some(path) if path.as_os_str().is_empty() => Err(Refusal::Unseen(policy.workspace.clone())),
+        Some(_) | None => Ok(found),
+    }
 }
 
 /// What the helper proves of a view before it goes on.

@@ -44,6 +44,17 @@ pub fn linked_worktree(workspace: &Path) -> Option<LinkedWorktree> {
         })
 }
 
+/// The git folder of a working tree, if it has one: its `.git`, or what that points to.
+pub(crate) fn folder_of(worktree: &Path) -> Option<PathBuf> {
+    let git = worktree.join(".git");
+    if fs::metadata(&git).ok()?.is_dir() {
+        return fs::canonicalize(git).ok();
+    }
+    let pointer = read_line(&git)?;
+    let target = worktree.join(pointer.strip_prefix("gitdir:")?.trim());
+    fs::canonicalize(target).ok()
+}
+
 /// Whether this is a folder of git.
 pub(crate) fn is_git_folder(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && (folder.join("objects").is_dir() || is_linked_folder(folder))

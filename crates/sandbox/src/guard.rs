@@ -1,13 +1,27 @@
 //! What must live as long as a command, and is tidied up after it.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cgroup::Cage;
+use crate::notes::Note;
 use crate::owned::Owned;
 use crate::stand_in::StandIn;
+use crate::sweep::{self, Baseline, Measure, Neutralised};
 use crate::tidier::{Chore, Tidier};
-use crate::watched::Watched;
+use crate::watched::{Before, Righted, Watched, put_right};
+
+/// A workspace that a command may have changed.
+#[derive(Debug)]
+pub(crate) struct Unswept {
+    pub(crate) workspace: PathBuf,
+    pub(crate) baseline: Baseline,
+    /// Absent where no folder for notes was given.
+    pub(crate) note: Option<Note>,
+    pub(crate) watched: Vec<Watched>,
+    pub(crate) reports: Reports,
+}
 
 /// Lives as long as the command. Dropping it tidies up; [`Guard::finish`] also tells what it found.
 ///
@@ -17,18 +31,10 @@ use crate::watched::Watched;
 pub struct Guard {
     pub(crate) stand_ins: Vec<Arc<StandIn>>,
     pub(crate) watched: Vec<Watched>,
+    pub(crate) pending: Option<Unswept>,
     pub(crate) scratch: Option<Owned>,
     pub(crate) cage: Option<Cage>,
     pub(crate) tidier: Arc<Tidier>,
-}
-
-/// Something protected that the command changed, and what became of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undone {
-    /// Where.
-    pub path: PathBuf,
-    /// Whether it is as before.
-    pub restored: bool,
 }
 
 impl Guard {
@@ -37,20 +43,42 @@ impl Guard {
         Self {
             stand_ins: Vec::new(),
             watched,
+            pending: None,
             scratch: None,
             cage: None,
             tidier,
         }
     }
 
-    /// Tidies up, and tells what the command had changed although it must not.
-    pub fn finish(mut self) -> Vec<Undone> {
-        self.tidy()
+    /// Tidies up, and reports what the command had left that would act later, with what commands
+    /// before it had left in the same workspace and no caller has seen.
+    pub fn finish(mut self) -> Vec<Neutralised> {
+        let Some(unswept) = self.unswept() else {
+            self.tidy();
+            return Vec::new();
+        };
+        let mut things = unswept.reports.take(&unswept.workspace);
+        things.extend(unswept.sweep());
+        self.tidy();
+        things
     }
 
-    fn tidy(&mut self) -> Vec<Undone> {
+    /// What has to be put right after the command.
+    fn unswept(&mut self) -> Option<Unswept> {
         let watched = std::mem::take(&mut self.watched);
-        let undone = watched.iter().filter_map(undone).collect();
+        let mut pending = self.pending.take();
+        match &mut pending {
+            Some(pending) => pending.watched = watched,
+            // A workspace that is read-only needs no sweep.
+            None => {
+                let places = watched.iter().map(|one| (one.path(), one.before()));
+                drop(righted(Path::new(""), places));
+            }
+        }
+        pending
+    }
+
+    fn tidy(&mut self) {
         let stand_ins = std::mem::take(&mut self.stand_ins);
         if !stand_ins.is_empty() {
             self.tidier.take(Chore::StandIns(stand_ins));
@@ -63,23 +91,95 @@ impl Guard {
         {
             self.tidier.take(Chore::Cage(cage));
         }
-        undone
     }
 }
 
-fn undone(watched: &Watched) -> Option<Undone> {
-    let restored = match watched.put_right() {
-        Ok(false) => return None,
-        Ok(true) => true,
-        Err(_) => false,
-    };
-    let path = watched.path().to_owned();
-    Some(Undone { path, restored })
+impl Unswept {
+    /// Puts right what the command changed and reports it.
+    fn sweep(self) -> Vec<Neutralised> {
+        let root = &self.workspace;
+        let places = self.watched.iter().map(|one| (one.path(), one.before()));
+        let mut things = righted(root, places);
+        let righted = !things.iter().any(|thing| thing.measure == Measure::Failed);
+        let swept = sweep::after(root, &self.baseline);
+        things.extend(swept.things);
+        if let Some(note) = self.note.filter(|_| righted && swept.complete)
+            && let Err(error) = note.done()
+        {
+            // It is worked off again at the next start, which finds nothing to do.
+            things.push(Neutralised::failed(root, &error));
+        }
+        things
+    }
+
+    /// The same where no caller waits for the report: the next command in the workspace has it.
+    pub(crate) fn sweep_unasked(self) {
+        let (reports, workspace) = (self.reports.clone(), self.workspace.clone());
+        reports.add(workspace, self.sweep());
+    }
+}
+
+/// Reports that no caller has seen, by workspace.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Reports {
+    waiting: Arc<Mutex<BTreeMap<PathBuf, Vec<Neutralised>>>>,
+}
+
+/// The most workspaces, and things in each, that reports wait for.
+const MAX_WAITING: usize = 100;
+
+impl Reports {
+    /// Keeps a report for the next command in a workspace.
+    pub(crate) fn add(&self, workspace: PathBuf, things: Vec<Neutralised>) {
+        if things.is_empty() {
+            return;
+        }
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < MAX_WAITING || waiting.contains_key(&workspace) {
+            let all = waiting.entry(workspace).or_default();
+            all.extend(things);
+            all.truncate(MAX_WAITING);
+        }
+    }
+
+    fn take(&self, workspace: &Path) -> Vec<Neutralised> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.remove(workspace).unwrap_or_default()
+    }
+}
+
+/// Puts watched places right, and reports those that were not.
+pub(crate) fn righted<'a>(
+    root: &Path,
+    places: impl Iterator<Item = (&'a Path, &'a Before)>,
+) -> Vec<Neutralised> {
+    let mut things = Vec::new();
+    for (path, before) in places {
+        let shown = path.strip_prefix(root).unwrap_or(path);
+        match put_right(path, before) {
+            Ok(Righted::Unchanged) => {}
+            Ok(Righted::Restored(Some(kept_as))) if *before == Before::Absent => {
+                things.push(Neutralised::aside(shown, &kept_as));
+            }
+            Ok(Righted::Restored(kept_as)) => {
+                let kept_as = kept_as.map(|name| shown.with_file_name(name));
+                things.push(Neutralised {
+                    kept_as: kept_as.map(|path| path.to_string_lossy().into_owned()),
+                    ..Neutralised::new(shown, Measure::Restored)
+                });
+            }
+            Err(error) => things.push(Neutralised::failed(shown, &error)),
+        }
+    }
+    things
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Who wants to know calls `finish`.
-        drop(self.tidy());
+        // The caller does not wait: a call that was cancelled is dropped on a thread that others need.
+        if let Some(unswept) = self.unswept() {
+            self.tidier.take(Chore::Sweep(Box::new(unswept)));
+        }
+        self.tidy();
     }
 }

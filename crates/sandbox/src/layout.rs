@@ -7,12 +7,14 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::git;
+use crate::git_places::{Kind, is_git_name};
+use crate::git_settings::named_by_settings;
 use crate::held;
 use crate::orders::Order;
 use crate::places::{Places, SECRETS, SYSTEM, TOOLCHAINS};
 use crate::policy::{Access, Network, Policy};
 use crate::protected::{IN_GIT_FOLDER, IN_HOME, IN_LINKED_FOLDER, WhileAbsent};
-use crate::stand_in;
+use crate::stand_in::{self, Stand};
 use crate::watched::{Before, Known};
 
 /// Where the helper lies in the new root.
@@ -20,7 +22,13 @@ pub(crate) const HELPER: &str = "/run/sortie/helper";
 /// Where temporary files go.
 pub(crate) const TEMPORARY: &str = "/tmp";
 /// The most protected places of one command: each costs a mount or two.
-pub(crate) const MAX_PROTECTED: usize = 512;
+pub(crate) const MAX_PROTECTED: usize = 1024;
+/// The most repositories of a person that are protected part by part.
+const MAX_IN_DETAIL: usize = 32;
+/// The most submodules or linked worktrees of one repository that commands may work in.
+const MAX_INNER: usize = 32;
+/// The most links that are followed to where a protected place lies: as many as the system follows.
+const MAX_LINKS: usize = 40;
 
 /// What is decided about protected places.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -29,8 +37,10 @@ pub(crate) struct Fates {
     pub(crate) above: BTreeSet<PathBuf>,
     /// There, and read-only.
     pub(crate) present: BTreeSet<PathBuf>,
+    /// Folders that may be changed although they lie in one that is read-only.
+    pub(crate) open: BTreeSet<PathBuf>,
     /// Not there: something stands in.
-    pub(crate) stand_ins: BTreeSet<PathBuf>,
+    pub(crate) stand_ins: BTreeMap<PathBuf, Stand>,
     /// Put right afterwards, as it was before.
     pub(crate) watched: BTreeMap<PathBuf, Before>,
 }
@@ -38,13 +48,16 @@ pub(crate) struct Fates {
 impl Fates {
     /// Everything that must not be written to.
     pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
-        let absent = self.stand_ins.iter().chain(self.watched.keys());
+        let absent = self.stand_ins.keys().chain(self.watched.keys());
         self.present.iter().chain(absent)
     }
 
     fn absent(&mut self, place: PathBuf, absent: WhileAbsent) {
         match absent {
-            WhileAbsent::StandIn => drop(self.stand_ins.insert(place)),
+            WhileAbsent::StandIn => drop(self.stand_ins.insert(place, Stand::Folder)),
+            WhileAbsent::File(content) => {
+                self.stand_ins.insert(place, Stand::File(content));
+            }
             WhileAbsent::Watch => drop(self.watched.insert(place, Before::Absent)),
         }
     }
@@ -52,7 +65,7 @@ impl Fates {
     /// What is covered needs no watch: to put it right would take away what others stand on too.
     fn settle(mut self) -> Self {
         let stand_ins = &self.stand_ins;
-        self.watched.retain(|path, _| !stand_ins.contains(path));
+        self.watched.retain(|path, _| !stand_ins.contains_key(path));
         self
     }
 }
@@ -66,6 +79,39 @@ struct Decider<'a> {
 impl Decider<'_> {
     /// Decides about one place beneath a root.
     fn decide(&mut self, root: &Path, path: &Path, absent: WhileAbsent) {
+        self.decide_through(root, path, absent, MAX_LINKS);
+    }
+
+    /// What a protected link leads to in the same root is protected as well: programs act on that.
+    fn decide_target(
+        &mut self,
+        root: &Path,
+        link: &Path,
+        rest: &Path,
+        absent: WhileAbsent,
+        left: usize,
+    ) {
+        let Some(left) = left.checked_sub(1) else {
+            return;
+        };
+        let folder = link.parent().unwrap_or(root);
+        let Ok(target) = fs::read_link(link) else {
+            return;
+        };
+        let target = folder.join(target);
+        // Its last name may be missing: then nothing may be made there.
+        let real = fs::canonicalize(&target).ok().or_else(|| {
+            let folder = fs::canonicalize(target.parent()?).ok()?;
+            Some(folder.join(target.file_name()?))
+        });
+        let inside = real.and_then(|real| Some(real.strip_prefix(root).ok()?.join(rest)));
+        // A link to the whole workspace protects nothing but what is protected there anyway.
+        if let Some(inside) = inside.filter(|inside| is_plain(inside)) {
+            self.decide_through(root, &inside, absent, left);
+        }
+    }
+
+    fn decide_through(&mut self, root: &Path, path: &Path, absent: WhileAbsent, left: usize) {
         let fates = &mut self.fates;
         let mut place = root.to_owned();
         let mut names = path.iter().peekable();
@@ -77,16 +123,30 @@ impl Decider<'_> {
             }
             // Looked at once: what stands in can come and go between two looks.
             let Ok(facts) = fs::symlink_metadata(&place) else {
+                // A file stands in only for the name itself, not for a folder on the way to it.
+                let absent = match absent {
+                    WhileAbsent::File(_) if names.peek().is_some() => WhileAbsent::StandIn,
+                    other => other,
+                };
                 fates.absent(place, absent);
                 return;
             };
             if facts.is_symlink() {
                 let before = Before::of(&place);
-                fates.watched.insert(place, before);
+                fates.watched.insert(place.clone(), before);
+                let rest: PathBuf = names.collect();
+                self.decide_target(root, &place, &rest, absent, left);
                 return;
             }
             if stand_in::is_ours(&place, &facts) {
-                fates.stand_ins.insert(place);
+                let stand = match absent {
+                    WhileAbsent::File(content) if facts.is_file() => Stand::File(content),
+                    _ if facts.is_file() => Stand::File(""),
+                    WhileAbsent::File(_) | WhileAbsent::StandIn | WhileAbsent::Watch => {
+                        Stand::Folder
+                    }
+                };
+                fates.stand_ins.insert(place, stand);
                 return;
             }
             if names.peek().is_none() || !facts.is_dir() {
@@ -97,14 +157,70 @@ impl Decider<'_> {
         }
     }
 
-    fn decide_git(&mut self, root: &Path, is_linked: bool) {
+    /// Decides about a git folder beneath a root.
+    fn decide_git(&mut self, root: &Path, folder: &Path, is_linked: bool) {
         let names = if is_linked {
             IN_LINKED_FOLDER
         } else {
             IN_GIT_FOLDER
         };
         for (name, absent) in names {
-            self.decide(root, Path::new(name), *absent);
+            self.decide(root, &folder.join(name), *absent);
+        }
+        if !is_linked {
+            self.open_inner(root, folder);
+        }
+    }
+
+    /// Lets git work in the linked worktrees and submodules that a git folder has already, while no
+    /// new ones can be made.
+    fn open_inner(&mut self, root: &Path, folder: &Path) {
+        for (part, is_linked) in [("worktrees", true), ("modules", false)] {
+            let part = folder.join(part);
+            if !self.fates.present.contains(&root.join(&part)) {
+                continue;
+            }
+            let entries = fs::read_dir(root.join(&part)).into_iter().flatten();
+            for entry in entries.flatten().take(MAX_INNER) {
+                let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+                let path = entry.path();
+                let fits = match is_linked {
+                    true => git::is_linked_folder(&path),
+                    false => git::is_git_folder(&path) && !git::is_linked_folder(&path),
+                };
+                if is_folder && fits {
+                    self.fates.open.insert(path);
+                    let inner = part.join(entry.file_name());
+                    let names = if is_linked {
+                        IN_LINKED_FOLDER
+                    } else {
+                        IN_GIT_FOLDER
+                    };
+                    for (name, absent) in names {
+                        self.decide(root, &inner.join(name), *absent);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides about the repositories of a person that lie in a workspace.
+    fn decide_places(&mut self, workspace: &Path, places: &BTreeMap<PathBuf, Kind>) {
+        // Each repository takes several mounts. Where there are many, they are read-only as a whole.
+        let in_detail = places.len() <= MAX_IN_DETAIL;
+        for (path, kind) in places {
+            match kind {
+                Kind::Folder if path == Path::new(".git") => self.open_inner(workspace, path),
+                Kind::Folder if in_detail || !is_plain(path) => {
+                    let is_linked = git::is_linked_folder(&workspace.join(path));
+                    self.decide_git(workspace, path, is_linked);
+                }
+                // A link is put back afterwards; what it leads to is protected like any git folder.
+                Kind::Link => self.decide_git(workspace, path, false),
+                Kind::Folder | Kind::Pointer | Kind::Other => {
+                    self.decide(workspace, path, WhileAbsent::Watch);
+                }
+            }
         }
     }
 }
@@ -135,7 +251,13 @@ fn changeable(policy: &Policy) -> impl Iterator<Item = &PathBuf> {
 
 /// Decides about everything protected in the places that a command may change; of some it is known
 /// how they were before other commands that still run.
-pub(crate) fn fates(policy: &Policy, home: Option<&Path>, helper: &Path, known: &Known) -> Fates {
+pub(crate) fn fates(
+    policy: &Policy,
+    home: Option<&Path>,
+    helper: &Path,
+    repositories: &BTreeMap<PathBuf, Kind>,
+    known: &Known,
+) -> Fates {
     let mut decider = Decider {
         fates: Fates::default(),
         known,
@@ -145,6 +267,20 @@ pub(crate) fn fates(policy: &Policy, home: Option<&Path>, helper: &Path, known: 
         for protected in &policy.protected {
             decider.decide(workspace, &protected.path, protected.absent);
         }
+        decider.decide_places(workspace, repositories);
+        for protected in named_by_settings(workspace, home) {
+            decider.decide(workspace, &protected.path, protected.absent);
+        }
+        for path in repositories.keys().filter(|path| is_git_name(path)) {
+            let worktree = path.parent().filter(|path| is_plain(path));
+            for protected in worktree.iter().flat_map(|tree| {
+                let all = named_by_settings(&workspace.join(tree), None);
+                all.into_iter()
+                    .map(|one| (tree.join(&one.path), one.absent))
+            }) {
+                decider.decide(workspace, &protected.0, protected.1);
+            }
+        }
         if let Some(home) = home.and_then(|home| home.strip_prefix(workspace).ok()) {
             for name in IN_HOME {
                 decider.decide(workspace, &home.join(name), WhileAbsent::Watch);
@@ -153,7 +289,7 @@ pub(crate) fn fates(policy: &Policy, home: Option<&Path>, helper: &Path, known: 
     }
     for root in &policy.extra_write {
         if let Some(is_linked) = git_kind(policy, root) {
-            decider.decide_git(root, is_linked);
+            decider.decide_git(root, Path::new(""), is_linked);
         }
     }
     // Our own binary is what starts the next command, with all rights of who started us.
@@ -297,12 +433,12 @@ impl View {
     fn work(&mut self, scene: &Scene<'_>, hidden: &[PathBuf]) {
         let (policy, fates) = (scene.policy, scene.fates);
         let mut places = BTreeMap::from([(policy.workspace.clone(), Rights::Read)]);
-        let roots: BTreeSet<&PathBuf> = changeable(policy).collect();
+        let roots: BTreeSet<&PathBuf> = changeable(policy).chain(&fates.open).collect();
         let above = fates.above.iter().cloned();
         let above = above.chain(above_hidden(&roots, hidden));
         let changed = roots.iter().copied().cloned().chain(above);
         places.extend(changed.map(|path| (path, Rights::Write)));
-        let kept = fates.present.iter().chain(&fates.stand_ins).cloned();
+        let kept = fates.present.iter().chain(fates.stand_ins.keys()).cloned();
         places.extend(kept.map(|path| (path, Rights::Read)));
         let mut done: Vec<(&PathBuf, Rights)> = Vec::new();
         for (path, rights) in &places {

@@ -22,6 +22,9 @@ mod cgroup;
 mod confine;
 mod environment;
 mod git;
+mod git_config;
+mod git_places;
+mod git_settings;
 mod guard;
 mod held;
 #[cfg(target_os = "linux")]
@@ -31,6 +34,7 @@ mod helper;
 mod helper;
 mod layout;
 mod mounts;
+mod notes;
 mod orders;
 mod owned;
 mod places;
@@ -40,18 +44,22 @@ mod promises;
 mod protected;
 mod rights;
 mod stand_in;
+mod sweep;
 mod tidier;
 mod watched;
 
 pub use applied::{Applied, Backend};
 pub use confine::{Command, Confined, Mode, Refusal, Sandbox, death_signal, supervisor};
 pub use git::{LinkedWorktree, linked_worktree};
-pub use guard::{Guard, Undone};
+pub use git_places::looks_like_repository;
+pub use git_settings::named_by_settings;
+pub use guard::Guard;
 pub use helper::{GROUP_IS_GONE, run_helper};
 pub use places::Places;
 pub use policy::{Access, Limits, Network, Policy};
 pub use probe::{Bubblewrap, Cgroups, Offer, probe};
-pub use protected::{Protected, WhileAbsent, usual};
+pub use protected::{Protected, WhileAbsent, acts_in_any_folder, usual};
+pub use sweep::{Measure, Neutralised};
 
 /// The hidden first argument with which our own binary becomes the helper.
 pub const HELPER_COMMAND: &str = "__sandbox";

@@ -85,7 +85,7 @@ fn lock(path: &Path) -> io::Result<OwnedFd> {
 }
 
 /// A number that this process has not used before.
-fn unique() -> u64 {
+pub(crate) fn unique() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

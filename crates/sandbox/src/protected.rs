@@ -1,11 +1,12 @@
-//! What a child must not change, as data: files that change what *other* programs do, outside the
-//! sandbox and without anybody asking for it (P15).
+//! What a command must not change, as data: files that change what *other* programs do, outside the
+//! sandbox and without a person asking for it (P15).
 //!
 //! Left out on purpose: what only acts when somebody builds or installs the project (`package.json`,
 //! `.npmrc`, `Makefile`, `build.rs`, `.cargo/config.toml`, workflows of a forge). To write those is
 //! the work of a coding agent, and its reviewer reads them like any other code.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// Something that a command must not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,98 +23,356 @@ pub enum WhileAbsent {
     /// An empty folder stands in its place while commands run. Git does not see empty folders, and
     /// removing one can lose nothing.
     StandIn,
-    /// What appears is taken away when the command has ended: a folder of this name would disturb
+    /// A file with this content stands in its place while commands run: one that programs outside the
+    /// sandbox read as if it were not there.
+    File(&'static str),
+    /// What appears is moved aside when the command has ended: a folder of this name would disturb
     /// programs outside the sandbox.
     Watch,
 }
 
-/// Folders and files of the workspace, with the reason for each.
-const IN_WORKSPACE: &[(&str, WhileAbsent)] = &[
+/// One row of the table of protected names.
+struct Row {
+    name: &'static str,
+    absent: WhileAbsent,
+    /// Whether programs act on it in any folder that a person opens or enters, and not only at the
+    /// top of a project. File tools do not write such a name anywhere.
+    anywhere: bool,
+}
+
+const fn covered(name: &'static str) -> Row {
+    Row {
+        name,
+        absent: WhileAbsent::StandIn,
+        anywhere: true,
+    }
+}
+
+/// Each stand-in costs two mounts a command, so names that few people use are watched, folders too.
+const fn watched(name: &'static str) -> Row {
+    Row {
+        name,
+        absent: WhileAbsent::Watch,
+        anywhere: true,
+    }
+}
+
+const fn watched_at_top(name: &'static str) -> Row {
+    Row {
+        name,
+        absent: WhileAbsent::Watch,
+        anywhere: false,
+    }
+}
+
+/// The content of a `commondir` that git reads as if there were none: the common folder of a git
+/// folder is the folder itself.
+const SAME_FOLDER: &str = ".\n";
+
+/// What programs of a person obey without being asked to: agents, editors, shells and hooks of git.
+/// A name belongs here if a program reads it because a folder is opened or entered, or because git
+/// is used, and it can make that program run another one. What is only text for a model
+/// (`AGENTS.md`, `CLAUDE.md`), formatting (`.editorconfig`), or acts when a project is built does not.
+const ROWS: &[Row] = &[
     // Agents and tools that we or others start next, and what they may do.
-    (".sortie", WhileAbsent::StandIn),
-    ("sortie.toml", WhileAbsent::StandIn),
-    (".claude", WhileAbsent::StandIn),
-    (".agents", WhileAbsent::StandIn),
-    (".codex", WhileAbsent::StandIn),
-    (".gemini", WhileAbsent::StandIn),
-    (".opencode", WhileAbsent::StandIn),
-    (".mcp.json", WhileAbsent::StandIn),
-    // Editors run tasks and start servers from these when a folder is opened.
-    (".cursor", WhileAbsent::StandIn),
-    (".vscode", WhileAbsent::StandIn),
-    (".idea", WhileAbsent::StandIn),
-    (".zed", WhileAbsent::StandIn),
-    // Runs when somebody's shell enters the folder.
-    (".envrc", WhileAbsent::StandIn),
-    // Hooks of git by another name.
-    (".husky", WhileAbsent::StandIn),
-    // A hook, a filter or a monitor in here runs at the next `git status` of a person.
-    (".git/hooks", WhileAbsent::StandIn),
-    (".git/config", WhileAbsent::StandIn),
-    // Repositories with hooks and settings of their own, of submodules and of linked worktrees. All of
-    // it, as what lies in a folder that commands change cannot be listed while they change it.
-    (".git/modules", WhileAbsent::StandIn),
-    (".git/worktrees", WhileAbsent::StandIn),
-    // Only read where the setting for it is on, and then git gives up at a folder too.
-    (".git/config.worktree", WhileAbsent::Watch),
-    // Names another folder as the one with the hooks; git gives up where it finds a folder instead.
-    (".git/commondir", WhileAbsent::Watch),
+    covered(".sortie"),
+    covered("sortie.toml"),
+    covered(".claude"),
+    covered(".agents"),
+    covered(".codex"),
+    covered(".gemini"),
+    covered(".qwen"),
+    covered(".opencode"),
+    watched("opencode.json"),
+    watched("opencode.jsonc"),
+    covered(".mcp.json"),
+    covered(".roo"),
+    watched(".roomodes"),
+    watched(".cline"),
+    watched(".clinerules"),
+    watched(".kilocode"),
+    covered(".kiro"),
+    covered(".windsurf"),
+    covered(".continue"),
+    watched(".continuerc.json"),
+    covered(".amazonq"),
+    watched(".augment"),
+    watched(".junie"),
+    watched(".trae"),
+    watched(".goose"),
+    watched(".crush"),
+    watched(".crush.json"),
+    watched("crush.json"),
+    watched(".aider.conf.yml"),
+    watched(".factory"),
+    watched(".copilot"),
+    // Editors and environments run tasks and start servers from these when a folder is opened.
+    covered(".cursor"),
+    covered(".vscode"),
+    watched(".vs"),
+    covered(".idea"),
+    watched(".fleet"),
+    covered(".zed"),
+    watched(".theia"),
+    covered(".helix"),
+    watched(".nvim"),
+    covered(".devcontainer"),
+    watched(".devcontainer.json"),
+    watched(".gitpod.yml"),
+    watched(".nvim.lua"),
+    watched(".nvimrc"),
+    watched(".exrc"),
+    watched(".vimrc"),
+    watched(".gvimrc"),
+    watched(".lvimrc"),
+    watched(".local.vimrc"),
+    watched(".dir-locals.el"),
+    watched(".dir-locals-2.el"),
+    // Run when the shell of a person enters the folder.
+    covered(".envrc"),
+    watched(".env.fish"),
+    watched(".autoenv"),
+    watched(".autoenv.zsh"),
+    watched(".mise"),
+    watched(".mise.toml"),
+    watched(".mise.local.toml"),
+    watched("mise.toml"),
+    watched("mise.local.toml"),
+    watched(".hermit"),
+    watched("devenv.local.nix"),
+    // Hooks of git by another name: they act at the top of a repository.
+    covered(".husky"),
+    watched_at_top(".huskyrc"),
+    watched_at_top(".pre-commit-config.yaml"),
+    watched_at_top(".pre-commit-config.yml"),
+    watched_at_top("lefthook.yml"),
+    watched_at_top("lefthook.yaml"),
+    watched_at_top("lefthook.toml"),
+    watched_at_top("lefthook.json"),
+    watched_at_top(".lefthook.yml"),
+    watched_at_top(".lefthook.yaml"),
+    watched_at_top(".lefthook.toml"),
+    watched_at_top(".lefthook.json"),
+    watched_at_top("lefthook-local.yml"),
+    watched_at_top("lefthook-local.yaml"),
+    watched_at_top(".lefthook-local.yml"),
+    watched_at_top(".lefthook-local.yaml"),
+    watched_at_top(".lefthookrc"),
+    watched(".lefthook"),
+    watched(".lefthook-local"),
+    watched_at_top(".overcommit.yml"),
+    watched(".git-hooks"),
+    // Settings of other version control systems, which run what their settings name.
+    watched(".hg"),
+    watched(".sl"),
+    watched(".jj"),
+    watched(".bzr"),
 ];
 
-/// Names inside a folder of git that lies elsewhere than in `.git` of the workspace: of the
-/// repository that a worktree is linked to.
+/// Endings of names of files that open a whole project in an editor.
+const ENDINGS: &[&str] = &[".code-workspace", ".sublime-project"];
+
+/// Names inside the git folder of the workspace, and inside any other git folder that a command can
+/// reach.
+///
+/// A hook, a filter or a monitor in `config` or `hooks` runs at the next `git status` of a person.
+/// `modules` and `worktrees` hold git folders of submodules and linked worktrees; no new one can be
+/// made there. `config.worktree` is only read where a setting asks for it, and an empty one says
+/// nothing. `commondir` names another folder as the one with settings and hooks.
 pub(crate) const IN_GIT_FOLDER: &[(&str, WhileAbsent)] = &[
     ("hooks", WhileAbsent::StandIn),
     ("config", WhileAbsent::StandIn),
     ("modules", WhileAbsent::StandIn),
     ("worktrees", WhileAbsent::StandIn),
-    ("config.worktree", WhileAbsent::Watch),
-    ("commondir", WhileAbsent::Watch),
+    ("config.worktree", WhileAbsent::File("")),
+    ("commondir", WhileAbsent::File(SAME_FOLDER)),
 ];
+
 /// Names inside the small folder of a linked worktree, which has neither hooks nor settings.
 pub(crate) const IN_LINKED_FOLDER: &[(&str, WhileAbsent)] = &[
     ("modules", WhileAbsent::StandIn),
-    ("config.worktree", WhileAbsent::Watch),
+    ("config.worktree", WhileAbsent::File("")),
     ("commondir", WhileAbsent::Watch),
     ("gitdir", WhileAbsent::Watch),
 ];
 
-/// Files of a home folder that run when somebody logs in or opens a shell. A stand-in could lock a
-/// person out, so these are watched.
+/// Files of a home folder that programs run or obey when a person logs in, opens a shell, a terminal
+/// or an editor, or starts a command. A stand-in could lock a person out, so these are watched.
 pub(crate) const IN_HOME: &[&str] = &[
+    ".ackrc",
+    ".bash_aliases",
+    ".bash_completion",
     ".bash_login",
     ".bash_logout",
     ".bash_profile",
     ".bashrc",
+    ".bashrc.d",
+    ".cargo/bin",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".cargo/env",
+    ".config/alacritty",
+    ".config/atuin",
     ".config/autostart",
+    ".config/autostart-scripts",
+    ".config/bash",
+    ".config/direnv",
+    ".config/emacs",
     ".config/environment.d",
     ".config/fish",
+    ".config/foot",
+    ".config/ghostty",
     ".config/git",
+    ".config/helix",
+    ".config/hypr",
+    ".config/i3",
+    ".config/kitty",
+    ".config/lazygit",
+    ".config/mise",
+    ".config/nushell",
+    ".config/nvim",
+    ".config/plasma-workspace",
+    ".config/starship.toml",
+    ".config/sway",
     ".config/systemd",
+    ".config/tmux",
+    ".config/user-tmpfiles.d",
+    ".config/vim",
+    ".config/wezterm",
+    ".config/zed",
+    ".config/zellij",
+    ".config/zsh",
+    ".config/Code",
+    ".cshrc",
+    ".doom.d",
+    ".emacs",
+    ".emacs.d",
+    ".emacs.el",
+    ".gdbinit",
+    ".gdbearlyinit",
     ".gitconfig",
+    ".gvimrc",
+    ".hgrc",
+    ".ideavimrc",
     ".inputrc",
+    ".irbrc",
     ".kshrc",
+    ".lesskey",
+    ".lldbinit",
     ".local/bin",
+    ".local/share/applications",
+    ".local/share/bash-completion",
+    ".local/share/dbus-1",
+    ".local/share/fish",
+    ".local/share/nvim",
+    ".local/share/systemd",
+    ".login",
+    ".logout",
+    ".mkshrc",
+    ".nvimrc",
+    ".oh-my-zsh",
     ".pam_environment",
+    ".pdbrc",
     ".profile",
+    ".psqlrc",
+    ".pythonrc",
+    ".screenrc",
+    ".spacemacs",
+    ".spacemacs.d",
     ".ssh",
+    ".tclshrc",
     ".tcshrc",
+    ".tmux",
+    ".tmux.conf",
+    ".vim",
     ".vimrc",
+    ".wezterm.lua",
+    ".xinitrc",
     ".xprofile",
+    ".xserverrc",
+    ".xsession",
     ".xsessionrc",
     ".zlogin",
+    ".zlogout",
     ".zprofile",
+    ".zsh",
     ".zshenv",
     ".zshrc",
+    "bin",
 ];
 
 /// The list that every policy starts from.
 pub fn usual() -> Vec<Protected> {
-    IN_WORKSPACE
-        .iter()
-        .map(|(path, absent)| Protected {
-            path: PathBuf::from(path),
-            absent: *absent,
-        })
-        .collect()
+    let named = ROWS.iter().map(|row| Protected {
+        path: PathBuf::from(row.name),
+        absent: row.absent,
+    });
+    let in_git = IN_GIT_FOLDER.iter().map(|(name, absent)| Protected {
+        path: Path::new(".git").join(name),
+        absent: *absent,
+    });
+    named.chain(in_git).collect()
+}
+
+/// Whether programs act on a file or folder of this name in whatever folder it lies.
+pub fn acts_in_any_folder(name: &OsStr) -> bool {
+    let mut rows = ROWS.iter().filter(|row| row.anywhere);
+    let ends = |ending: &&str| {
+        let (name, ending) = (name.as_encoded_bytes(), ending.as_bytes());
+        let start = name.len().checked_sub(ending.len());
+        start.is_some_and(|start| name[start..].eq_ignore_ascii_case(ending))
+    };
+    // Some file systems fold case.
+    rows.any(|row| name.eq_ignore_ascii_case(row.name)) || ENDINGS.iter().any(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_stands_there_once() {
+        let mut names: Vec<&str> = ROWS.iter().map(|row| row.name).collect();
+        names.extend(IN_HOME);
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        // These act in a home folder and in a project.
+        let both = [".gvimrc", ".nvimrc", ".vimrc"];
+        assert_eq!(all, names.len() + both.len());
+    }
+
+    #[test]
+    fn names_of_ordinary_work_are_not_protected() {
+        for name in [
+            "AGENTS.md",
+            "CLAUDE.md",
+            "package.json",
+            "Makefile",
+            "build.rs",
+            ".gitignore",
+            ".gitattributes",
+            ".gitmodules",
+            ".editorconfig",
+            ".prettierrc",
+            ".eslintrc.json",
+            ".github",
+            ".npmrc",
+            ".env",
+            ".tool-versions",
+            "config",
+            "hooks",
+            "HEAD",
+            ".cargo",
+        ] {
+            assert!(!acts_in_any_folder(OsStr::new(name)), "{name}");
+            assert!(
+                !usual().iter().any(|one| one.path == Path::new(name)),
+                "{name}"
+            );
+        }
+        for name in [".envrc", ".VSCode", "a.code-workspace", ".claude"] {
+            assert!(acts_in_any_folder(OsStr::new(name)), "{name}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use std::thread::{Builder, JoinHandle, sleep};
 use std::time::Duration;
 
 use crate::cgroup::Cage;
+use crate::guard::Unswept;
 use crate::stand_in::StandIn;
 
 /// How often it is tried to remove a group whose last process is still dying, and how long is waited
@@ -25,6 +26,8 @@ pub(crate) enum Chore {
     Scratch(PathBuf),
     /// A group whose last process is still dying.
     Cage(Cage),
+    /// A workspace that has to be swept after a command whose caller is gone.
+    Sweep(Box<Unswept>),
 }
 
 impl Chore {
@@ -35,6 +38,7 @@ impl Chore {
     fn done(self) {
         match self {
             Self::StandIns(held) => drop(held),
+            Self::Sweep(unswept) => unswept.sweep_unasked(),
             // What is left of it is in a folder for such things.
             Self::Scratch(folder) => drop(std::fs::remove_dir_all(folder)),
             Self::Cage(mut cage) => {

@@ -1,14 +1,17 @@
 //! What cannot be covered, and is put right when the command has ended.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::held::reach;
 use crate::layout::Fates;
+use crate::sweep::move_aside;
 
 /// How something was before the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,9 +87,9 @@ impl Watched {
         &self.path
     }
 
-    /// Puts it right; says whether there was anything to do.
-    pub(crate) fn put_right(&self) -> io::Result<bool> {
-        put_right(&self.path, &self.before)
+    /// How it was.
+    pub(crate) fn before(&self) -> &Before {
+        &self.before
     }
 }
 
@@ -102,41 +105,55 @@ impl Drop for Watched {
     }
 }
 
-fn put_right(path: &Path, before: &Before) -> io::Result<bool> {
+/// What was done to make something what it was before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Righted {
+    /// It is what it was.
+    Unchanged,
+    /// It is what it was again; what was there is kept under this name, if it can hold work.
+    Restored(Option<OsString>),
+}
+
+/// Puts something right. What stands in its place is moved aside, as it may hold work.
+pub(crate) fn put_right(path: &Path, before: &Before) -> io::Result<Righted> {
     let place = match reach(path) {
         // Without its folder it is not there either.
         Err(error) if error.kind() == io::ErrorKind::NotFound && *before == Before::Absent => {
-            return Ok(false);
+            return Ok(Righted::Unchanged);
         }
         other => other?,
     };
     let path = place.as_ref();
-    let found = fs::symlink_metadata(path);
     let wanted = match before {
         Before::Absent => None,
         Before::Link(to) => Some(to),
     };
-    match found {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => match wanted {
-            None => return Ok(false),
-            Some(to) => symlink(to, path)?,
-        },
+    let kept_as = match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && wanted.is_none() => {
+            return Ok(Righted::Unchanged);
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
-        Ok(facts) if facts.is_symlink() && fs::read_link(path).ok().as_ref() == wanted => {
-            return Ok(false);
-        }
-        Ok(facts) => {
-            if facts.is_dir() {
-                fs::remove_dir_all(path)?;
-            } else {
-                fs::remove_file(path)?;
+        Ok(facts) if facts.is_symlink() => {
+            if fs::read_link(path).ok().as_ref() == wanted {
+                return Ok(Righted::Unchanged);
             }
-            if let Some(to) = wanted {
-                symlink(to, path)?;
-            }
+            fs::remove_file(path)?;
+            None
         }
+        Ok(_) => {
+            let (folder, name) = path
+                .parent()
+                .zip(path.file_name())
+                .ok_or(io::ErrorKind::InvalidInput)?;
+            let folder = fs::File::open(folder)?;
+            Some(move_aside(folder.as_fd(), name)?)
+        }
+    };
+    if let Some(to) = wanted {
+        symlink(to, path)?;
     }
-    Ok(true)
+    Ok(Righted::Restored(kept_as))
 }
 
 #[cfg(test)]
@@ -150,10 +167,14 @@ mod tests {
             symlink(to, &path).unwrap();
         }
         act(&path);
-        assert_eq!(put_right(&path, before).unwrap(), changed, "{before:?}");
+        let righted = put_right(&path, before).unwrap();
+        assert_eq!(righted != Righted::Unchanged, changed, "{before:?}");
+        if let Righted::Restored(Some(kept_as)) = righted {
+            assert!(folder.path().join(kept_as).exists());
+        }
         assert_eq!(Before::of(&path), *before);
         assert_eq!(path.symlink_metadata().is_ok(), *before != Before::Absent);
-        assert!(!put_right(&path, before).unwrap());
+        assert_eq!(put_right(&path, before).unwrap(), Righted::Unchanged);
     }
 
     #[test]

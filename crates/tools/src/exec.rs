@@ -20,7 +20,7 @@ use sortie_core::{
     EffectId, Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec,
     Touches,
 };
-use sortie_sandbox::{Applied, Command, Confined, Sandbox, Undone};
+use sortie_sandbox::{Applied, Command, Confined, Neutralised, Sandbox};
 
 use crate::arguments::{at_most, parse, spec, whole};
 use crate::blocking::blocking;
@@ -33,6 +33,10 @@ use process::{Ended, Ending, Process};
 const MAX_COMMAND_BYTES: usize = 100 * 1024;
 /// Where shells are looked for if the environment names no place.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// The field of a record that names what was neutralised after a command.
+const NEUTRALISED: &str = "neutralised";
+const READ_ONLY_GIT: &str = "(Settings and hooks of this repository are read-only for commands, and no submodule or linked worktree can be added to it. Pass settings with `git -c KEY=VALUE`; instead of `git worktree add` or `git submodule add` use `git clone` into a sub-folder; report what a person should set.)\n";
 
 const SPELLINGS: &[Spelling] = &[Spelling {
     name: "bash",
@@ -159,10 +163,12 @@ impl Tool for Exec {
         }
         let ending = ended.ending;
         let (guard, applied) = (confined.guard, confined.applied);
-        let undone = blocking(move |_| Ok(guard.finish())).await?;
+        let things = blocking(move |_| Ok(guard.finish())).await?;
+        let text = answer(capture, ending, limit);
+        let hint = hint(&text, ending).unwrap_or_default();
         Ok(ToolAnswer {
-            text: account(&undone) + &answer(capture, ending, limit),
-            sandbox: Some(record(&applied)),
+            text: account(&things) + hint + &text,
+            sandbox: Some(record(&applied, &things)),
             ..ToolAnswer::default()
         }
         .into())
@@ -186,23 +192,36 @@ fn not_started(error: std::io::Error) -> ToolFailure {
     ))
 }
 
-/// What really applied, for the record.
-fn record(applied: &Applied) -> Value {
-    // Every field of it has a form in JSON.
-    serde_json::to_value(applied).unwrap_or_default()
+/// What really applied, and what the command left that would act later, for the record.
+fn record(applied: &Applied, things: &[Neutralised]) -> Value {
+    // Every field of both has a form in JSON.
+    let mut record = serde_json::to_value(applied).unwrap_or_default();
+    if let Value::Object(fields) = &mut record
+        && !things.is_empty()
+    {
+        fields.insert(NEUTRALISED.to_owned(), json!(things));
+    }
+    record
 }
 
-/// What a command changed although it must not, in lines.
-fn account(undone: &[Undone]) -> String {
-    let line = |undone: &Undone| {
-        let path = undone.path.display();
-        if undone.restored {
-            format!("({path} is protected; what the command did there was undone)\n")
-        } else {
-            format!("({path} is protected, and what the command did there could not be undone)\n")
-        }
+/// What a command left that would act later, in lines.
+fn account(things: &[Neutralised]) -> String {
+    let lines = things
+        .iter()
+        .map(|thing| format!("({})\n", thing.sentence()));
+    lines.collect()
+}
+
+/// What to do instead, where a command failed at the read-only parts of a repository.
+fn hint(text: &str, ending: Ending) -> Option<&'static str> {
+    let failed = match ending {
+        Ending::TimedOut => false,
+        Ending::Exited { status, .. } => !status.success(),
     };
-    undone.iter().map(line).collect()
+    let refused = ["Read-only file system", "Device or resource busy"];
+    let of_git = [".git/", "gitdir", "config file"];
+    let hit = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
+    (failed && hit(&refused) && hit(&of_git)).then_some(READ_ONLY_GIT)
 }
 
 /// The time a command gets: what was asked for, but never more than the run allows.

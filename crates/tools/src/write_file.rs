@@ -221,6 +221,7 @@ mod tests {
         folder.link("to_git", Path::new(".git"));
         folder.link("to_agents", Path::new("agents_are_here"));
         folder.write("agents_are_here/x", b"");
+        folder.write("bare/HEAD", b"");
         folder.link(".agents", Path::new("agents_are_here"));
         let arguments = json!({"path": path, "content": content});
         let reply = call(&WriteFile::new(), &folder, arguments).await;
@@ -270,10 +271,24 @@ mod tests {
             ".vscode",
             "to_agents/new",
             "agents_are_here/new",
+            "sub/.envrc",
+            "sub/deep/.vscode/tasks.json",
+            "sub/a.code-workspace",
+            "opencode.json",
+            "lefthook.yml",
         ] {
             check(path, "", &format!("! {path} is protected: agents, editors or git act on it without asking anybody. Do not write it; report what should stand there.")).await;
         }
-        check("sub/.envrc", "x", "Created sub/.envrc (1 lines, 1 bytes).").await;
+        // It acts only at the top of a repository.
+        check(
+            "sub/lefthook.yml",
+            "x",
+            "Created sub/lefthook.yml (1 lines, 1 bytes).",
+        )
+        .await;
+        for path in ["HEAD", "sub/head", "bare/config", "bare/refs/x"] {
+            check(path, "", &format!("! {path} would be a part of a git repository made of plain files, which git obeys. Make repositories with git in a command, or choose another name.")).await;
+        }
         check(
             "link",
             "",

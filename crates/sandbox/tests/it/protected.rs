@@ -86,8 +86,8 @@ fn no_other_folder_becomes_the_one_with_the_hooks() {
     for backend in with_namespaces() {
         let answer = world.run(backend, &world.policy(), script);
         assert!(!world.workspace.join(".git/commondir").exists());
-        assert_eq!(answer.undone.len(), 1, "{backend:?} {answer:?}");
-        assert!(answer.undone[0].restored);
+        assert!(answer.text.contains("Read-only"), "{backend:?} {answer:?}");
+        assert_eq!(answer.undone, [], "{backend:?}");
     }
 }
 
@@ -192,7 +192,7 @@ fn two_commands_together_may_not_do_what_neither_may() {
         std::os::unix::fs::symlink("../elsewhere", &link).unwrap();
         let (sandbox, policy) = (world.sandbox(backend), world.policy());
         let confine = |script: &str| sandbox.confine(&policy, world.shell(script)).unwrap();
-        let first = confine("rm .claude; echo ../evil > .git/commondir");
+        let first = confine("rm .claude; echo evil > .exrc");
         let (child, mut output) = crate::support::start(&first);
         assert_eq!(crate::support::finish(child, &mut output).0, Some(0));
         let second = confine("rm -f .claude; mkdir .claude; echo evil > .claude/settings.json");
@@ -201,7 +201,7 @@ fn two_commands_together_may_not_do_what_neither_may() {
         assert_eq!(crate::support::finish(child, &mut output).0, Some(0));
         assert_eq!(second.guard.finish().len(), 1, "{backend:?}");
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("../elsewhere"));
-        assert!(!world.workspace.join(".git/commondir").exists());
+        assert!(!world.workspace.join(".exrc").exists());
         fs::remove_file(&link).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use sortie_base::lifeline::Lifeline;
 use sortie_sandbox::{
-    Backend, Command, Confined, Limits, Mode, Offer, Places, Policy, Refusal, Sandbox, Undone,
+    Backend, Command, Confined, Limits, Mode, Neutralised, Offer, Places, Policy, Refusal, Sandbox,
     probe,
 };
 
@@ -65,7 +65,7 @@ pub(crate) struct World {
 pub(crate) struct Answer {
     pub(crate) code: Option<i32>,
     pub(crate) text: String,
-    pub(crate) undone: Vec<Undone>,
+    pub(crate) undone: Vec<Neutralised>,
 }
 
 impl World {

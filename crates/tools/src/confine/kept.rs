@@ -16,6 +16,7 @@ const MAX_LINKS: usize = 40;
 /// The places, absolute and as they are named.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
+    home: Option<PathBuf>,
     hidden: Vec<PathBuf>,
     protected: Vec<PathBuf>,
 }
@@ -24,6 +25,7 @@ impl Kept {
     /// Those of this machine.
     pub(crate) fn of(places: &Places) -> Self {
         Self {
+            home: places.home.clone(),
             hidden: places.hidden(),
             protected: places.protected_in_home(),
         }
@@ -40,18 +42,28 @@ impl Kept {
         let mut protected = inside(&self.protected);
         // Whoever works in such a folder itself has been sent there, unlike to secrets.
         protected.remove(Path::new(""));
-        KeptInside { hidden, protected }
+        KeptInside {
+            home: self.home.clone(),
+            hidden,
+            protected,
+        }
     }
 }
 
 /// The places in one workspace, relative to it and without links.
 #[derive(Debug, Default)]
 pub(super) struct KeptInside {
+    home: Option<PathBuf>,
     hidden: BTreeSet<PathBuf>,
     protected: BTreeSet<PathBuf>,
 }
 
 impl KeptInside {
+    /// The home folder of the person.
+    pub(super) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// Whether nothing is hidden.
     pub(super) fn hides_nothing(&self) -> bool {
         self.hidden.is_empty()

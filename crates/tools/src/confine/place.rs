@@ -95,7 +95,7 @@ impl Workspace {
 
     /// Refuses to write what is protected or what policy does not permit.
     fn refuse_write(&self, real: &Path, path: &Path) -> Result<(), ToolFailure> {
-        protected::refuse(&self.real_root(path)?, real, path)?;
+        protected::refuse(&self.real_root(path)?, real, path, self.kept.home())?;
         self.kept.refuse_write(real, path)?;
         self.permit(real, path)
     }

@@ -1,8 +1,10 @@
 //! What file tools never write: the places that the sandbox keeps commands from writing too.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use sortie_core::ToolFailure;
+use sortie_sandbox::named_by_settings;
 
 /// A folder whose content makes programs run; never written to, wherever it lies.
 pub(super) const GIT_FOLDER: &str = ".git";
@@ -30,22 +32,85 @@ pub(super) fn of_git(path: &Path) -> ToolFailure {
 }
 
 /// Refuses what lies at or beneath a protected place, whether or not there is anything yet. `real`
-/// is where the write would really go; `root` is where the workspace really lies.
-pub(super) fn refuse(root: &Path, real: &Path, shown: &Path) -> Result<(), ToolFailure> {
+/// is where the write would really go; `root` is where the workspace really lies; `home` is the home
+/// folder with the person's own settings of git.
+pub(super) fn refuse(
+    root: &Path,
+    real: &Path,
+    shown: &Path,
+    home: Option<&Path>,
+) -> Result<(), ToolFailure> {
     if names_git(real) {
         return Err(of_git(shown));
+    }
+    if makes_repository(root, real) {
+        return Err(ToolFailure::new(format!(
+            "{} would be a part of a git repository made of plain files, which git obeys. Make repositories with git in a command, or choose another name.",
+            shown.display()
+        )));
     }
     let protected = sortie_sandbox::usual();
     let hit = protected
         .iter()
         .any(|place| is_beneath(real, &place.path) || is_beneath(real, &led_to(root, &place.path)));
-    if !hit {
+    let mut names = real.components();
+    let acts = names.any(|name| sortie_sandbox::acts_in_any_folder(name.as_os_str()));
+    if !hit && !acts && !is_named_by_settings(root, real, home) {
         return Ok(());
     }
     Err(ToolFailure::new(format!(
         "{} is protected: agents, editors or git act on it without asking anybody. Do not write it; report what should stand there.",
         shown.display()
     )))
+}
+
+/// Parts of a git folder, beside `HEAD`.
+const GIT_PARTS: [&str; 8] = [
+    "config",
+    "config.worktree",
+    "commondir",
+    "objects",
+    "refs",
+    "hooks",
+    "modules",
+    "worktrees",
+];
+
+/// Whether a write would make or change a folder that git takes for a repository, whatever it is
+/// called. A `HEAD` is never written, so that writes beside each other cannot make one together.
+fn makes_repository(root: &Path, real: &Path) -> bool {
+    let is_head = |name: &OsStr| name.eq_ignore_ascii_case("HEAD");
+    if real.file_name().is_some_and(is_head) {
+        return true;
+    }
+    let mut folder = root.to_owned();
+    real.iter().any(|name| {
+        let part = GIT_PARTS.iter().any(|part| name.eq_ignore_ascii_case(part));
+        let hit = part && folder.join("HEAD").symlink_metadata().is_ok();
+        folder.push(name);
+        hit
+    })
+}
+
+/// Whether settings of git name the place: hooks, further settings, a program. Those of the workspace
+/// count, and those of each repository on the way.
+fn is_named_by_settings(root: &Path, real: &Path, home: Option<&Path>) -> bool {
+    let mut folders: Vec<&Path> = real.ancestors().skip(1).collect();
+    folders.reverse();
+    folders.into_iter().any(|folder| {
+        let worktree = root.join(folder);
+        let is_top = folder.as_os_str().is_empty();
+        if !is_top && worktree.join(GIT_FOLDER).symlink_metadata().is_err() {
+            return false;
+        }
+        let Ok(inside) = real.strip_prefix(folder) else {
+            return false;
+        };
+        let named = named_by_settings(&worktree, home);
+        named.iter().any(|place| {
+            is_beneath(inside, &place.path) || is_beneath(inside, &led_to(&worktree, &place.path))
+        })
+    })
 }
 
 /// Where a protected place leads if a person made it a link to another place of the workspace.

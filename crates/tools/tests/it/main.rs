@@ -7,5 +7,6 @@
 
 mod endings;
 mod held;
+mod planted;
 mod starts;
 mod support;

@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use sortie_core::{
     BlobId, BlobReader, CallId, Confinement, EffectId, Lang, ManageRequest, Permits, Recovery,
-    RunId, SandboxMode, SpawnRequest, Spawned, Spawner, Tool as _, ToolAnswer, ToolContext,
-    ToolFailure, ToolOutcome, ToolReply, Worktree,
+    RunId, SandboxMode, SpawnRequest, Spawned, Spawner, Tool, ToolAnswer, ToolContext, ToolFailure,
+    ToolOutcome, ToolReply, Worktree,
 };
 use sortie_sandbox::{Mode, Offer, Places, Sandbox, probe};
 use sortie_tools::{Exec, ExecSettings};
@@ -62,9 +62,14 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new() -> Self {
+        Self::named("work 分析")
+    }
+
+    /// The same in a workspace of this name.
+    pub(crate) fn named(name: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = std::fs::canonicalize(folder.path()).unwrap();
-        let workspace = root.join("work 分析");
+        let workspace = root.join(name);
         std::fs::create_dir(&workspace).unwrap();
         Self {
             folder,
@@ -142,6 +147,16 @@ impl Scene {
         }
     }
 
+    /// Calls a tool that is asked about files, all of which policy permits.
+    pub(crate) async fn call(&self, tool: &dyn Tool, arguments: Value) -> ToolReply {
+        let (effect, call) = (self.effect(), CallId::new(1, 0));
+        let context = ToolContext {
+            permits: &AnyFile,
+            ..self.context(&effect, &call)
+        };
+        tool.run(&context, arguments).await
+    }
+
     /// Ends what a call has left running.
     pub(crate) async fn stop_remains(&self, shell: &Exec, effect: &EffectId) -> usize {
         let Recovery::Once(Some(remains)) = shell.recovery() else {
@@ -177,6 +192,20 @@ pub(crate) fn ending(answer: &ToolAnswer) -> &str {
 /// Where the answer says what held the command.
 pub(crate) fn backend(answer: &ToolAnswer) -> Value {
     answer.sandbox.as_ref().unwrap()["backend"].clone()
+}
+
+/// Permits every file.
+#[derive(Debug)]
+struct AnyFile;
+
+impl Permits for AnyFile {
+    fn path(&self, _: &Path) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn host(&self, host: &str) -> Result<(), String> {
+        Err(host.to_owned())
+    }
 }
 
 /// Everybody whom a shell never asks.

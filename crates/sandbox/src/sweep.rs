@@ -1,0 +1,541 @@
+//! Neutralises what a command left behind that would act later, outside of the sandbox.
+//!
+//! After a command every git folder that it could have changed is reduced to what makes git run
+//! nothing: its settings to an allow list of data, no hooks of its own, no redirect to another folder.
+//! Objects, branches and the working tree stay. What is taken out of the way is moved aside under a
+//! name that no program looks for, as it may hold work.
+//!
+//! Decisions ([`plan`]) are separate from acts. Everything is read and renamed relative to held
+//! folders, without following links, as commands beside this one may swap folders for links.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, OFlags, RenameFlags, fchmod, fstat, openat, renameat,
+    renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use sortie_base::regular_file;
+
+use crate::owned::unique;
+use crate::git_config;
+use crate::git_places::{Found, Kind, Time, find, is_git_name, open_beneath};
+use crate::held::open_folder;
+
+/// The largest settings file of git that is read. Larger ones are moved aside.
+const MAX_CONFIG_BYTES: u64 = 1 << 20;
+/// The longest pointer to a git folder that is read.
+const MAX_POINTER_BYTES: u64 = 16 * 1024;
+/// The most things that one report names.
+const MAX_REPORTED: usize = 100;
+/// The most settings that a report names for one file.
+const MAX_DROPPED: usize = 20;
+/// How many names are tried for what is moved aside.
+const MAX_TRIES: usize = 1000;
+/// The end of the names of what was moved aside.
+const ASIDE: &str = ".sortie-quarantine";
+
+/// Something that would have acted later, and what was done about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Neutralised {
+    /// Where it is or was, seen from the workspace.
+    pub path: String,
+    /// What was done.
+    pub measure: Measure,
+    /// The settings that were taken out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
+    /// Where the original is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_as: Option<String>,
+    /// Why it could not be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+}
+
+/// What was done about something that would have acted later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// Settings of git were reduced to those that run nothing.
+    Reduced,
+    /// It was moved aside.
+    MovedAside,
+    /// It is again what it was before.
+    Restored,
+    /// It acts only after a person has agreed, so it stays.
+    LeftInPlace,
+    /// It could not be neutralised.
+    Failed,
+    /// It could not be looked at.
+    NotChecked,
+    /// There is more than a report names.
+    More,
+}
+
+impl Neutralised {
+    pub(crate) fn new(path: &Path, measure: Measure) -> Self {
+        Self {
+            path: path.to_string_lossy().into_owned(),
+            measure,
+            dropped: Vec::new(),
+            kept_as: None,
+            cause: None,
+        }
+    }
+
+    pub(crate) fn failed(path: &Path, cause: &io::Error) -> Self {
+        Self {
+            cause: Some(cause.to_string()),
+            ..Self::new(path, Measure::Failed)
+        }
+    }
+
+    pub(crate) fn aside(path: &Path, kept_as: &OsStr) -> Self {
+        let kept_as = path.with_file_name(kept_as).to_string_lossy().into_owned();
+        Self {
+            kept_as: Some(kept_as),
+            ..Self::new(path, Measure::MovedAside)
+        }
+    }
+
+    /// One sentence for models and people: what was changed, and what to do instead.
+    pub fn sentence(&self) -> String {
+        let path = &self.path;
+        let kept = self.kept_as.as_deref().unwrap_or("nowhere");
+        match self.measure {
+            Measure::Reduced => format!(
+                "{path}: settings that can make git run a program were removed ({}); the original is {kept}. Pass such settings with `git -c` in the command that needs them.",
+                self.dropped.join(", ")
+            ),
+            Measure::MovedAside => format!(
+                "{path} was moved to {kept}: git, an editor, a shell or an agent of a person would act on it outside of the sandbox. Do not make it again; report what should stand there."
+            ),
+            Measure::Restored => format!(
+                "{path} is protected, and is again what it was before the command. Report what should stand there."
+            ),
+            Measure::LeftInPlace => format!(
+                "{path} was left in place: an editor, a shell or an agent acts on it when a person opens or enters its folder. Mention it in your report."
+            ),
+            Measure::Failed => format!(
+                "{path} would act outside of the sandbox and could not be neutralised: {}. Remove it, and mention it in your report.",
+                self.cause.as_deref().unwrap_or("unknown cause")
+            ),
+            Measure::NotChecked => format!(
+                "{} could not be checked for repositories that act outside of the sandbox. Mention it in your report.",
+                if path.is_empty() {
+                    "A part of the workspace"
+                } else {
+                    path
+                }
+            ),
+            Measure::More => format!("There is more of this kind than is named here: {path}."),
+        }
+    }
+}
+
+/// What a workspace was like before a command, as far as it decides about what is found after it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Baseline {
+    /// Places that the command cannot change.
+    pub(crate) protected: BTreeSet<PathBuf>,
+    /// Settings of git folders that it can change, and that made git run nothing.
+    pub(crate) settings: BTreeMap<PathBuf, Vec<u8>>,
+    /// What editors, shells and agents act on, and was there.
+    pub(crate) notable: BTreeSet<PathBuf>,
+}
+
+/// What was found before a command.
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) baseline: Baseline,
+    /// What has to be protected, beside the `.git` at the top.
+    pub(crate) protect: BTreeMap<PathBuf, Kind>,
+    pub(crate) unseen: Option<PathBuf>,
+}
+
+/// Looks at a workspace before a command: a repository in it that runs nothing may be changed, as it
+/// is reduced to that afterwards; every other one is a person's, and is protected.
+pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
+    let root = open_folder(workspace)?;
+    let Found {
+        places,
+        notable,
+        unseen,
+    } = find(root.as_fd(), Time::Before);
+    let mut baseline = Baseline {
+        notable,
+        ..Baseline::default()
+    };
+    let mut protect = BTreeMap::new();
+    for (path, kind) in places.iter().filter(|(_, kind)| **kind == Kind::Folder) {
+        let is_top = path == Path::new(".git");
+        let settings = open_beneath(root.as_fd(), path)
+            .ok()
+            .filter(|_| !is_top)
+            .and_then(|folder| harmless_settings(&folder, path, &places));
+        match settings {
+            Some(settings) => drop(baseline.settings.insert(path.clone(), settings)),
+            None => drop(protect.insert(path.clone(), *kind)),
+        }
+    }
+    // What holds a repository that is protected is protected as a whole.
+    let inner: Vec<PathBuf> = protect.keys().cloned().collect();
+    for (path, kind) in places.iter().filter(|(_, kind)| **kind == Kind::Folder) {
+        if is_git_name(path) && inner.iter().any(|other| other.starts_with(path)) {
+            baseline.settings.remove(path);
+            protect.insert(path.clone(), *kind);
+        }
+    }
+    for (path, kind) in &places {
+        let free = match kind {
+            Kind::Folder => continue,
+            Kind::Pointer => {
+                let target = pointed_to(root.as_fd(), workspace, path);
+                target.is_some_and(|target| baseline.settings.contains_key(&target))
+            }
+            Kind::Link | Kind::Other => false,
+        };
+        if !free {
+            protect.insert(path.clone(), *kind);
+        }
+    }
+    baseline.protected = protect.keys().cloned().collect();
+    // Parts of a protected `.git` are covered by it.
+    let outer: Vec<PathBuf> = protect
+        .keys()
+        .filter(|path| is_git_name(path))
+        .cloned()
+        .collect();
+    protect.retain(|path, _| {
+        let mut above = outer.iter().filter(|other| *other != path);
+        !above.any(|other| path.starts_with(other))
+    });
+    Ok(Before {
+        baseline,
+        protect,
+        unseen,
+    })
+}
+
+/// The settings of a git folder, if it makes git run nothing as it is.
+fn harmless_settings(
+    folder: &OwnedFd,
+    path: &Path,
+    places: &BTreeMap<PathBuf, Kind>,
+) -> Option<Vec<u8>> {
+    let settings = match regular_file::read_at(folder, Path::new("config"), MAX_CONFIG_BYTES) {
+        Ok(settings) => settings,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(_) => return None,
+    };
+    let text = String::from_utf8(settings).ok()?;
+    if !git_config::reduce(&text).dropped.is_empty() {
+        return None;
+    }
+    let settings = text.into_bytes();
+    let steps = plan(folder, path, Some(&settings), places).ok()?;
+    steps.is_empty().then_some(settings)
+}
+
+/// Where a pointer leads, seen from the workspace; `None` if it leads out of it or nowhere.
+fn pointed_to(root: BorrowedFd<'_>, workspace: &Path, path: &Path) -> Option<PathBuf> {
+    let (parent, name) = (path.parent()?, path.file_name()?);
+    let folder = open_beneath(root, parent).ok()?;
+    let text = regular_file::read_at(&folder, Path::new(name), MAX_POINTER_BYTES).ok()?;
+    let text = text.strip_prefix(b"gitdir:")?;
+    let text = text.trim_ascii();
+    let target = workspace.join(parent).join(OsStr::from_bytes(text));
+    let real = std::fs::canonicalize(target).ok()?;
+    Some(real.strip_prefix(workspace).ok()?.to_owned())
+}
+
+/// One change of a git folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    /// Writes settings anew; those that were dropped are named.
+    Write { text: String, dropped: Vec<String> },
+    /// Moves a part of it aside.
+    Aside(&'static str),
+}
+
+/// What has to be changed in a git folder so that git runs nothing because of it. Settings that are
+/// still what they were before need no change.
+fn plan(
+    folder: &OwnedFd,
+    path: &Path,
+    before: Option<&Vec<u8>>,
+    places: &BTreeMap<PathBuf, Kind>,
+) -> io::Result<Vec<Step>> {
+    let mut steps = Vec::new();
+    match kind_at(folder, "config")? {
+        // A folder holds no settings.
+        None | Some(FileType::Directory) => {}
+        Some(FileType::RegularFile) => {
+            let config = regular_file::read_at(folder, Path::new("config"), MAX_CONFIG_BYTES);
+            match config.map(String::from_utf8) {
+                Ok(Ok(text)) if before.is_some_and(|before| before == text.as_bytes()) => {}
+                Ok(Ok(text)) => {
+                    let reduced = git_config::reduce(&text);
+                    if reduced.text != text {
+                        steps.push(Step::Write {
+                            text: reduced.text,
+                            dropped: reduced.dropped,
+                        });
+                    }
+                }
+                Ok(Err(_)) | Err(_) => steps.push(Step::Aside("config")),
+            }
+        }
+        Some(_) => steps.push(Step::Aside("config")),
+    }
+    match kind_at(folder, "config.worktree")? {
+        None | Some(FileType::Directory) => {}
+        Some(FileType::RegularFile) => {
+            let facts = statat(folder, "config.worktree", AtFlags::SYMLINK_NOFOLLOW)?;
+            if facts.st_size != 0 {
+                steps.push(Step::Aside("config.worktree"));
+            }
+        }
+        Some(_) => steps.push(Step::Aside("config.worktree")),
+    }
+    match kind_at(folder, "commondir")? {
+        None | Some(FileType::Directory) => {}
+        Some(FileType::RegularFile) => {
+            let text = regular_file::read_at(folder, Path::new("commondir"), MAX_POINTER_BYTES);
+            let text = text.unwrap_or_default();
+            let own = text.trim_ascii() == b".";
+            let linked = text.trim_ascii() == b"../.." && is_linked(path, places);
+            if !own && !linked {
+                steps.push(Step::Aside("commondir"));
+            }
+        }
+        Some(_) => steps.push(Step::Aside("commondir")),
+    }
+    match kind_at(folder, "hooks")? {
+        None => {}
+        Some(FileType::Directory) => {
+            if has_hooks(folder)? {
+                steps.push(Step::Aside("hooks"));
+            }
+        }
+        Some(_) => steps.push(Step::Aside("hooks")),
+    }
+    Ok(steps)
+}
+
+/// Whether this is `worktrees/NAME` of a git folder that is looked at too.
+fn is_linked(path: &Path, places: &BTreeMap<PathBuf, Kind>) -> bool {
+    let parent = path.parent().filter(|parent| parent.ends_with("worktrees"));
+    let owner = parent.and_then(Path::parent);
+    owner.is_some_and(|owner| places.get(owner) == Some(&Kind::Folder))
+}
+
+fn has_hooks(folder: &OwnedFd) -> io::Result<bool> {
+    let hooks = open_beneath(folder.as_fd(), Path::new("hooks"))?;
+    for item in Dir::read_from(&hooks)? {
+        let name = item?.file_name().to_bytes().to_owned();
+        if name != b"." && name != b".." && !name.ends_with(b".sample") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn kind_at(folder: &OwnedFd, name: &str) -> io::Result<Option<FileType>> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => Ok(Some(FileType::from_raw_mode(facts.st_mode))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// What came of looking at a workspace after a command.
+#[derive(Debug, Default)]
+pub(crate) struct Swept {
+    pub(crate) things: Vec<Neutralised>,
+    /// Whether everything was looked at and neutralised.
+    pub(crate) complete: bool,
+}
+
+/// Neutralises what a command has left in a workspace.
+pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
+    let root = match open_folder(workspace) {
+        Ok(root) => root,
+        // Nothing is left where the workspace is gone.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Swept {
+                things: Vec::new(),
+                complete: true,
+            };
+        }
+        Err(error) => {
+            return Swept {
+                things: vec![Neutralised::failed(workspace, &error)],
+                complete: false,
+            };
+        }
+    };
+    let found = find(root.as_fd(), Time::After(&baseline.protected));
+    let mut things = Vec::new();
+    let open: Vec<(&PathBuf, Kind)> = found
+        .places
+        .iter()
+        .filter(|(path, _)| !is_protected(baseline, path))
+        .map(|(path, kind)| (path, *kind))
+        .collect();
+    let folders: BTreeSet<&PathBuf> = open
+        .iter()
+        .filter(|(_, kind)| *kind == Kind::Folder)
+        .map(|(path, _)| *path)
+        .collect();
+    for (path, kind) in &open {
+        let done = match kind {
+            Kind::Folder => {
+                let before = baseline.settings.get(*path);
+                clean(root.as_fd(), path, before, &found.places)
+            }
+            Kind::Pointer => {
+                let target = pointed_to(root.as_fd(), workspace, path);
+                match target.filter(|target| folders.contains(target)) {
+                    Some(_) => Ok(Vec::new()),
+                    None => aside(root.as_fd(), path),
+                }
+            }
+            Kind::Link | Kind::Other => aside(root.as_fd(), path),
+        };
+        match done {
+            Ok(done) => things.extend(done),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => things.push(Neutralised::failed(path, &error)),
+        }
+    }
+    let new = found.notable.difference(&baseline.notable);
+    things.extend(new.map(|path| Neutralised::new(path, Measure::LeftInPlace)));
+    if let Some(path) = &found.unseen {
+        things.push(Neutralised::new(path, Measure::NotChecked));
+    }
+    let complete = !things
+        .iter()
+        .any(|thing| matches!(thing.measure, Measure::Failed | Measure::NotChecked));
+    Swept {
+        things: bounded(things),
+        complete,
+    }
+}
+
+/// Whether a place is one that the command could not change, or a part of one.
+fn is_protected(baseline: &Baseline, path: &Path) -> bool {
+    let mut above = path.ancestors().skip(1).filter(|path| is_git_name(path));
+    baseline.protected.contains(path) || above.any(|path| baseline.protected.contains(path))
+}
+
+fn bounded(mut things: Vec<Neutralised>) -> Vec<Neutralised> {
+    let more = things.len().saturating_sub(MAX_REPORTED);
+    if more > 0 {
+        // What failed is named first.
+        things.sort_by_key(|thing| !matches!(thing.measure, Measure::Failed | Measure::NotChecked));
+        things.truncate(MAX_REPORTED);
+        let more = PathBuf::from(format!("{more} more"));
+        things.push(Neutralised::new(&more, Measure::More));
+    }
+    things
+}
+
+fn clean(
+    root: BorrowedFd<'_>,
+    path: &Path,
+    before: Option<&Vec<u8>>,
+    places: &BTreeMap<PathBuf, Kind>,
+) -> io::Result<Vec<Neutralised>> {
+    let folder = open_beneath(root, path)?;
+    let steps = plan(&folder, path, before, places)?;
+    if steps.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mode = fstat(&folder)?.st_mode & 0o7777;
+    if mode & 0o700 != 0o700 {
+        fchmod(&folder, Mode::from_raw_mode(mode | 0o700))?;
+    }
+    let mut things = Vec::new();
+    for step in steps {
+        match step {
+            Step::Write { text, dropped } => {
+                let at = path.join("config");
+                if dropped.is_empty() {
+                    // The same settings in canonical form: nothing is lost.
+                    write_new(&folder, "config", &text)?;
+                    continue;
+                }
+                let kept_as = move_aside(folder.as_fd(), OsStr::new("config"))?;
+                write_new(&folder, "config", &text)?;
+                let mut thing = Neutralised::aside(&at, &kept_as);
+                thing.measure = Measure::Reduced;
+                thing.dropped = dropped;
+                thing.dropped.truncate(MAX_DROPPED);
+                things.push(thing);
+            }
+            Step::Aside(name) => {
+                let kept_as = move_aside(folder.as_fd(), OsStr::new(name))?;
+                things.push(Neutralised::aside(&path.join(name), &kept_as));
+            }
+        }
+    }
+    Ok(things)
+}
+
+fn aside(root: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<Neutralised>> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = open_beneath(root, parent)?;
+    let kept_as = move_aside(folder.as_fd(), name)?;
+    Ok(vec![Neutralised::aside(path, &kept_as)])
+}
+
+/// Renames something in its folder to a name that no program looks for.
+pub(crate) fn move_aside(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<OsString> {
+    for number in 0..MAX_TRIES {
+        let mut other = name.to_owned();
+        other.push(ASIDE);
+        if number > 0 {
+            other.push(format!("-{number}"));
+        }
+        match renameat_with(folder, name, folder, &other, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(other),
+            Err(Errno::EXIST) => {}
+            // Not every file system can refuse to replace.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let there = statat(folder, &other, AtFlags::SYMLINK_NOFOLLOW);
+                if there.is_err_and(|errno| errno == Errno::NOENT) {
+                    renameat(folder, name, folder, &other)?;
+                    return Ok(other);
+                }
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Err(io::Error::other("too many things were moved aside there"))
+}
+
+/// Puts a file with this content there, wholly or not at all.
+fn write_new(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
+    let temporary = format!("{name}.sortie-{}-{}", std::process::id(), unique());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
+    let mut file = File::from(file);
+    let written = file.write_all(text.as_bytes());
+    let done = written.and_then(|()| Ok(renameat(folder, &temporary, folder, name)?));
+    if done.is_err() {
+        // A file that no one reads is left at worst.
+        unlinkat(folder, &temporary, AtFlags::empty()).ok();
+    }
+    done
+}

@@ -1,0 +1,363 @@
+//! Nothing that an agent leaves behind acts later: random layouts of repositories, random payloads,
+//! and then the commands of a person, outside of the sandbox.
+
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+use sortie_tools::WriteFile;
+
+use crate::support::{Scene, shell};
+
+/// How many layouts are tried.
+const LAYOUTS: u64 = 150;
+/// How many of them are tried without a sandbox too.
+const CONTROLS: u64 = 20;
+
+/// Numbers from a seed: the same seed is the same layout.
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % end
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+}
+
+/// What a person has in a workspace before an agent comes. Each leaves a tracked file with a change.
+const LAYOUT: &[&str] = &[
+    // Nothing more than the repository at the top.
+    ":",
+    "repo nested && git -C nested config alias.x status",
+    "repo deep/er/nested",
+    // A repository with settings of the person's own, which the agent must not lose or change.
+    "repo special && git -C special config core.pager cat && git -C special config alias.l log",
+    "repo ../lib-source && git -c protocol.file.allow=always submodule --quiet add ../lib-source lib && git commit -qm lib",
+    "git init -q --bare origin.git",
+    "git worktree add -q wt -b wt 2>/dev/null && echo changed >> wt/f",
+    "mv .git realgit && ln -s realgit .git",
+    "repo linked && mv linked/.git linked-store && ln -s ../linked-store linked/.git",
+    "repo sep && mv sep/.git sep-store && echo 'gitdir: ../sep-store' > sep/.git",
+    "git config core.hooksPath .githooks && mkdir .githooks",
+    "git config include.path ../.gitconfig-shared",
+];
+
+/// How an agent gets hold of a git folder: sets `W`, a working tree, and `G`, its git folder.
+const PLACES: &[&str] = &[
+    "repo NEW; W=$PWD/NEW; G=$W/.git",
+    "repo NEW; W=$PWD/NEW; G=$W/.git; git add NEW",
+    "repo NEW; git -C NEW worktree add -q ../WT -b other; W=$PWD/WT; G=$PWD/NEW/.git; echo x >> WT/f",
+    "repo NEW; git -C NEW worktree add -q ../WT -b other; W=$PWD/WT; G=$PWD/NEW/.git/worktrees/WT; echo x >> WT/f",
+    // Nested, submodules, whatever is there already.
+    "W=$PWD/nested; G=$W/.git",
+    "W=$PWD/special; G=$W/.git",
+    "W=$PWD/deep/er/nested; G=$W/.git",
+    "W=$PWD/lib; G=$PWD/.git/modules/lib",
+    "repo NEW; mv NEW/.git hidden; rm -f lib/.git; echo \"gitdir: $PWD/hidden\" > lib/.git; W=$PWD/lib; G=$PWD/hidden",
+    "W=$PWD/wt; G=$PWD/.git/worktrees/wt",
+    "W=$PWD/linked; G=$PWD/linked-store",
+    "W=$PWD/sep; G=$PWD/sep-store",
+    "W=$PWD; G=$PWD/.git",
+    "W=$PWD; G=$PWD/realgit",
+    "W=$PWD/origin.git; G=$W",
+    // A folder, or the workspace, as a repository without a `.git`.
+    "repo NEW; cp -r NEW/.git/. NEW/; rm -rf NEW/.git; W=$PWD/NEW; G=$W; printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n' >> $G/config",
+    "repo NEW; rm -f .git/HEAD; cp -r NEW/.git/. .; rm -rf NEW; W=$PWD; G=$PWD; printf '[core]\\n\\tbare = false\\n\\tworktree = .\\n' >> config",
+    // Pointers and links to a git folder elsewhere.
+    "repo NEW; mv NEW/.git store; echo 'gitdir: ../store' > NEW/.git; W=$PWD/NEW; G=$PWD/store",
+    "repo NEW; mv NEW/.git store; ln -s ../store NEW/.git; W=$PWD/NEW; G=$PWD/store",
+    "repo NEW; mv NEW/.git .git/evil; echo 'gitdir: ../.git/evil' > NEW/.git; W=$PWD/NEW; G=$PWD/.git/evil; git add NEW",
+    "repo NEW; mkdir -p .git/objects/zz; mv NEW/.git .git/objects/zz/e; ln -s ../.git/objects/zz/e NEW/.git; W=$PWD/NEW; G=$PWD/.git/objects/zz/e",
+    "repo NEW; mv NEW NEW2; repo NEW; mv NEW2/.git NEW/.git/modules-x; echo \"gitdir: $PWD/NEW/.git/modules-x\" > NEW2/.git; W=$PWD/NEW2; G=$PWD/NEW/.git/modules-x",
+];
+
+/// What makes git run a program. `EVIL` is the program.
+const PAYLOADS: &[&str] = &[
+    "printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> $G/config",
+    "printf '[CORE]FsMonitor=\"EVIL\"\\n' >> $G/config",
+    "printf '[core]\\n\\tfsmoni\\\\\\ntor = x\\n[core]\\n\\tfsmonitor = EV\\\\\\nIL\\n' | sed 's|EV.$|touch RAN \\\\|; s|^IL|#|' >> $G/config",
+    "rm -f $G/config.lock; git --git-dir=$G config core.fsmonitor 'EVIL'",
+    "mkdir -p $W/hk; hooks $W/hk; printf '[core]\\n\\thooksPath = '\"$W\"'/hk\\n' >> $G/config",
+    "mkdir -p $G/hooks; hooks $G/hooks",
+    "mkdir -p $W/hk; hooks $W/hk; rm -rf $G/hooks; ln -s $W/hk $G/hooks",
+    "printf '[diff]\\n\\texternal = \"EVIL\"\\n' >> $G/config",
+    "printf '* diff=x\\n' > $W/.gitattributes; printf '[diff \"x\"]\\n\\ttextconv = \"EVIL\"\\n\\tcommand = \"EVIL\"\\n' >> $G/config",
+    "printf '* filter=x\\n' > $W/.gitattributes; printf '[filter \"x\"]\\n\\tclean = \"EVIL\"\\n\\tsmudge = cat\\n' >> $G/config; touch $W/f",
+    "mkdir -p $G/info; printf '* filter=y\\n' > $G/info/attributes; printf '[filter \"y\"]\\n\\tprocess = \"EVIL\"\\n' >> $G/config; touch $W/f",
+    "printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' > $W/inc; printf '[include]\\n\\tpath = '\"$W\"'/inc\\n' >> $G/config",
+    "printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' > $W/inc; printf '[includeIf \"gitdir:/\"]\\n\\tpath = '\"$W\"'/inc\\n' >> $G/config",
+    "printf '[core]\\n\\trepositoryformatversion = 1\\n[extensions]\\n\\tworktreeConfig = true\\n' >> $G/config; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' > $G/config.worktree",
+    "mkdir -p $W/common; cp -r $G/. $W/common/; rm -f $W/common/commondir; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> $W/common/config; rm -f $G/commondir; echo $W/common > $G/commondir",
+    "cp $G/config $W/conf; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> $W/conf; rm -f $G/config; ln -s $W/conf $G/config",
+    "mkdir -p .githooks; hooks .githooks; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' > .gitconfig-shared",
+    "printf '[submodule \"lib\"]\\n\\tpath = lib\\n\\turl = ./lib\\n\\tupdate = !EVIL\\n' >> $G/config; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> $G/config",
+];
+
+/// What an agent does afterwards.
+const ENDINGS: &[&str] = &[
+    ":",
+    ":",
+    "git add NEW nested lib",
+    "chmod 111 $W",
+    "chmod 555 $G",
+    "mv $W moved-away && git add moved-away",
+    "printf '[submodule \"n\"]\\n\\tpath = NEW\\n\\turl = ./NEW\\n' > .gitmodules; git add NEW .gitmodules",
+];
+
+/// Functions for all scripts.
+const FUNCTIONS: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
+repo() { mkdir -p $1 && git -C $1 init -q -b main && echo f > $1/f && git -C $1 add f && git -C $1 commit -qm first && echo changed >> $1/f; }
+hooks() { for hook in post-index-change pre-commit post-checkout reference-transaction fsmonitor-watchman pre-auto-gc; do printf '#!/bin/sh\\nEVIL\\n' > $1/$hook; chmod 755 $1/$hook; done; }
+";
+
+/// What a person does, at the top and wherever git would take a folder for a repository.
+const PERSON: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_PAGER=cat
+{ echo .; find . -name .git -o -name HEAD | sed 's|/[^/]*$||' | grep -v '/\\.git\\(/\\|$\\)' | sort -u | head -n 20; } | while read -r folder; do
+  (cd \"$folder\" && git status && git status --short && git diff && git log -1 -p && git stash list && git add -n . && git submodule status; git diff; git log -1) </dev/null >/dev/null 2>&1
+done; true";
+
+/// One layout, and what an agent does in it, in one or more commands.
+struct Story {
+    layout: String,
+    commands: Vec<String>,
+}
+
+fn story(seed: u64) -> Story {
+    let mut dice = Dice::new(seed);
+    let mut layout = String::from("repo .\n");
+    for _ in 0..dice.below(3) + 1 {
+        layout.push_str(dice.one(LAYOUT));
+        layout.push('\n');
+    }
+    let mut commands = Vec::new();
+    for number in 0..dice.below(2) + 1 {
+        let name = dice.one(&["new", "a/b/new", "src/fixture"]);
+        let name = format!("{name}{number}");
+        let place = dice
+            .one(PLACES)
+            .replace("NEW", &name)
+            .replace("WT", &format!("wt{number}"));
+        let mut steps = vec![place];
+        for _ in 0..dice.below(2) + 1 {
+            steps.push(dice.one(PAYLOADS).to_owned());
+        }
+        steps.push(dice.one(ENDINGS).replace("NEW", &name));
+        // Sometimes each step is a command of its own.
+        if dice.below(3) == 0 {
+            let mut earlier = String::new();
+            for step in steps {
+                commands.push(format!("{earlier}{step}"));
+                if step.contains("W=") {
+                    // Only the names: what was made is there.
+                    let names = step
+                        .split(';')
+                        .filter(|part| part.trim_start().starts_with(['W', 'G']));
+                    earlier = names.collect::<Vec<_>>().join(";") + "\n";
+                }
+            }
+        } else {
+            commands.push(steps.join("\n"));
+        }
+    }
+    Story { layout, commands }
+}
+
+/// A workspace whose name needs no quotes in scripts.
+fn plain() -> Scene {
+    Scene::named("work")
+}
+
+/// Runs a script of the person.
+fn outside(scene: &Scene, script: &str) {
+    let status = Command::new("/bin/bash")
+        .args(["-c", script])
+        .current_dir(&scene.workspace)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", "/nonexistent")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(status.unwrap().success(), "{script}");
+}
+
+/// Lets a story happen, and says whether a program of the agent ran for the person.
+async fn runs(scene: &Scene, story: &Story) -> bool {
+    let proof = scene.outside().join("ran");
+    let touch = format!("touch {}", proof.display());
+    let fill = |text: &str| {
+        let functions = FUNCTIONS.replace("EVIL", &format!("{touch}; false"));
+        let text = text
+            .replace("touch RAN", &touch)
+            .replace("EVIL", &format!("{touch}; false"));
+        format!("{functions}{text}\ntrue")
+    };
+    outside(scene, &fill(&story.layout));
+    assert!(!proof.exists());
+    let shell = shell();
+    for command in &story.commands {
+        scene.run(&shell, &fill(command)).await.unwrap();
+    }
+    // Without a sandbox the agent itself may have run it.
+    std::fs::remove_file(&proof).ok();
+    outside(scene, PERSON);
+    proof.exists()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_layout_makes_git_run_what_an_agent_left() {
+    for seed in 0..LAYOUTS {
+        let story = story(seed);
+        let scene = plain();
+        assert!(
+            !runs(&scene, &story).await,
+            "seed {seed}\n{}\n---\n{}",
+            story.layout,
+            story.commands.join("\n---\n")
+        );
+    }
+}
+
+/// Without what neutralises it, most of the same stories do run a program: the test can fail.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_layouts_run_it_without_a_sandbox() {
+    let mut ran = 0;
+    for seed in 0..CONTROLS {
+        ran += u64::from(runs(&plain().bare(), &story(seed)).await);
+    }
+    assert!(ran * 2 > CONTROLS, "{ran} of {CONTROLS}");
+}
+
+/// Every payload, by itself, in a repository that the agent made.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_payload_in_a_new_repository_runs_nothing() {
+    for payload in PAYLOADS {
+        let story = Story {
+            layout: "repo .".to_owned(),
+            commands: vec![format!("{}\n{payload}", PLACES[1].replace("NEW", "new"))],
+        };
+        assert!(!runs(&plain(), &story).await, "{payload}");
+    }
+}
+
+/// Every way to a git folder, by itself, with the plainest payload and every layout that it needs.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_place_with_the_plainest_payload_runs_nothing() {
+    for place in PLACES {
+        let story = Story {
+            layout: format!(
+                "repo .\n{}\n{}",
+                LAYOUT[1..7].join("\n"),
+                LAYOUT[8..10].join("\n")
+            ),
+            commands: vec![format!(
+                "{}\n{}",
+                place.replace("NEW", "new").replace("WT", "wt9"),
+                PAYLOADS[0]
+            )],
+        };
+        assert!(!runs(&plain(), &story).await, "{place}");
+    }
+}
+
+/// File tools make no repository, alone or together with commands.
+#[tokio::test]
+async fn file_tools_and_commands_together_make_no_repository_that_acts() {
+    let files = [
+        ("HEAD", "ref: refs/heads/main\n"),
+        (
+            "config",
+            "[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"EVIL\"\n",
+        ),
+        ("objects/x", "x"),
+        ("refs/x", "x"),
+    ];
+    for folder in ["", "b/", "a/b/"] {
+        // For each file, whether a command writes it: then a file tool writes the others.
+        for by_command in 0..16_u32 {
+            let scene = plain();
+            let proof = scene.outside().join("ran");
+            let shell = shell();
+            let writes = WriteFile::new();
+            for (bit, (name, content)) in files.iter().enumerate() {
+                let path = format!("{folder}{name}");
+                let content = content.replace("EVIL", &format!("touch {}; false", proof.display()));
+                if by_command & (1 << bit) == 0 {
+                    let arguments = json!({"path": path, "content": content});
+                    // It may be refused.
+                    scene.call(&writes, arguments).await.ok();
+                } else {
+                    let command = format!(
+                        "mkdir -p $(dirname {path}); cat > {path} << 'END'\n{content}END\n"
+                    );
+                    scene.run(&shell, &command).await.unwrap();
+                }
+            }
+            outside(&scene, PERSON);
+            assert!(!proof.exists(), "{folder} {by_command:04b}");
+        }
+    }
+}
+
+/// What a person's own repository says stays, and what an agent commits stays.
+#[tokio::test]
+async fn settings_of_a_person_and_commits_of_an_agent_stay() {
+    let scene = plain();
+    let fill = |text: &str| format!("{}\n{text}", FUNCTIONS.replace("EVIL", "true"));
+    let layout = "set -e; repo .; repo special; git -C special config alias.l log; hooks special/.git/hooks; repo plain; printf '# mine\\n[user]\\nname = me\\n' >> plain/.git/config";
+    outside(&scene, &fill(layout));
+    let before = ["special/.git/config", "plain/.git/config"].map(|name| scene.read(name).unwrap());
+    let command = "set -e; git -C special commit -qam two; git -C plain commit -qam two; repo made; git -C made commit -qam two; git -C made remote add origin https://host/x.git; git -C made config user.name agent; hooks made/.git/hooks; git -C made config alias.x '!true'; git -C made branch b";
+    let answer = scene.run(&shell(), &fill(command)).await.unwrap();
+    assert!(answer.text.ends_with("exit code: 0"), "{}", answer.text);
+    let after = ["special/.git/config", "plain/.git/config"].map(|name| scene.read(name).unwrap());
+    assert_eq!(after, before);
+    assert!(
+        scene
+            .workspace
+            .join("special/.git/hooks/pre-commit")
+            .exists()
+    );
+    let config = scene.read("made/.git/config").unwrap();
+    assert!(config.contains("https://host/x.git"), "{config}");
+    assert!(config.contains("name = agent"), "{config}");
+    assert!(!config.contains("alias"), "{config}");
+    assert!(!scene.workspace.join("made/.git/hooks").exists());
+    outside(
+        &scene,
+        "set -e; for repo in special plain made; do test $(git -C $repo log --oneline | wc -l) = 2; done; git -C made rev-parse b",
+    );
+    // The model, the record and so the audit say what was done.
+    for part in [
+        "made/.git/config",
+        "alias.x",
+        "made/.git/hooks was moved to",
+        "git -c",
+    ] {
+        assert!(answer.text.contains(part), "{part}: {}", answer.text);
+    }
+    let record = answer.sandbox.unwrap();
+    assert_eq!(record["neutralised"][0]["measure"], "reduced", "{record}");
+    assert_eq!(
+        record["neutralised"].as_array().unwrap().len(),
+        2,
+        "{record}"
+    );
+    // Nothing is reported twice, and the fixture can be removed.
+    let answer = scene
+        .run(&shell(), "rm -r made plain && echo gone")
+        .await
+        .unwrap();
+    assert!(answer.text.starts_with("gone"), "{}", answer.text);
+    assert!(answer.sandbox.unwrap().get("neutralised").is_none());
+}
