@@ -3,9 +3,13 @@
 
 use std::path::PathBuf;
 
+use serde_json::Value;
 use sortie_core::{
     Changes, Event, Isolation, JournalEntry, Mode, RunId, RunSpec, SandboxMode, Seq, Todo,
 };
+
+/// The most neutralised things that one view of a task names; each call has all of its own.
+pub const MAX_NEUTRALISED: usize = 200;
 
 /// What a journal says about a run beside its record.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +38,8 @@ pub struct Particulars {
     pub changes: Option<Changes>,
     /// Its todo list.
     pub todos: Vec<Todo>,
+    /// What its commands left that would have acted later, and was neutralised.
+    pub neutralised: Vec<Value>,
     /// The last entry that counts.
     pub head: Seq,
 }
@@ -72,6 +78,7 @@ impl Particulars {
             branch: None,
             changes: None,
             todos: Vec::new(),
+            neutralised: Vec::new(),
             head,
         }
     }
@@ -80,11 +87,14 @@ impl Particulars {
         match event {
             Event::Isolated { worktree } => self.branch = Some(worktree.branch.clone()),
             Event::Collected { changes } => self.changes.clone_from(changes),
-            Event::ToolFinished {
-                todos: Some(todos), ..
-            } => self.todos.clone_from(todos),
+            Event::ToolFinished { todos, sandbox, .. } => {
+                if let Some(todos) = todos {
+                    self.todos.clone_from(todos);
+                }
+                self.neutralised.extend(neutralised(sandbox.as_ref()));
+                self.neutralised.truncate(MAX_NEUTRALISED);
+            }
             Event::Admitted { .. }
-            | Event::ToolFinished { .. }
             | Event::Updated { .. }
             | Event::Paused
             | Event::Resumed
@@ -101,4 +111,13 @@ impl Particulars {
             | Event::Finished { .. } => {}
         }
     }
+}
+
+/// What the record of a command says that was neutralised after it.
+pub fn neutralised(sandbox: Option<&Value>) -> Vec<Value> {
+    let things = sandbox.and_then(|sandbox| sandbox.get("neutralised"));
+    things
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default()
 }

@@ -6,6 +6,7 @@ use sortie_core::{Lang, Tool};
 use sortie_definitions::AgentFiles;
 use sortie_mcp::Pool;
 use sortie_runtime::{Agents, Planner};
+use sortie_sandbox::Sandbox;
 use sortie_text::t;
 
 use crate::problem::Problem;
@@ -17,6 +18,8 @@ use crate::workshop;
 /// Tools, agents, and what was set about them, as a run of this folder would get them.
 #[derive(Debug)]
 pub(crate) struct Equipment {
+    /// What holds commands.
+    pub(crate) sandbox: Arc<Sandbox>,
     /// The tools that need no server.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     /// All agents, those of files among them.
@@ -30,13 +33,15 @@ pub(crate) struct Equipment {
 impl Equipment {
     /// Reads everything; starts nothing.
     pub(crate) fn of(settings: &Settings, wishes: Wishes) -> Result<Self, Problem> {
-        let tools = workshop::tools(settings)?;
+        let sandbox = Arc::new(workshop::sandbox(settings)?);
+        let tools = workshop::tools(settings, &sandbox)?;
         let mut agents = Agents::built_in(settings.lang);
         let mut runtime = wiring::runtime_settings(settings, wishes);
         let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
         let files = workplace::agent_files(settings, &agents, &names);
         workplace::add_agents(&files, &mut agents, &mut runtime);
         Ok(Self {
+            sandbox,
             tools,
             agents,
             files,

@@ -19,6 +19,7 @@ use crate::provider;
 use crate::settings::Settings;
 use crate::telemetry;
 use crate::workplace::{GitWorktrees, SkillFolders};
+use crate::workshop;
 
 /// How long traces of the last runs may take to be sent.
 const TELEMETRY_LIMIT: Duration = Duration::from_secs(3);
@@ -126,6 +127,7 @@ pub(crate) async fn start_on(
     let servers = if only_admits {
         None
     } else {
+        workshop::recover(settings, &equipment.sandbox).await;
         equipment.add_servers(settings).await?
     };
     for warning in equipment.unknown_tools(settings.lang) {

@@ -14,25 +14,32 @@ use sortie_mcp::{
 };
 use sortie_net::{Allow, Guard, HostRule};
 use sortie_sandbox::{Mode, Offer, Places, Sandbox, probe};
+use sortie_text::t;
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
 use sortie_web::{Key, SearchSettings, WebFetch, WebSearch};
 
+use crate::escape::escaped;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 
+/// The folder of the home with notes of workspaces that were not swept after a command.
+const NOTES: &str = "unswept";
 /// The file of a project that names MCP servers.
 const MCP_FILE: &str = ".mcp.json";
 /// The largest such file that is read.
 const MAX_MCP_FILE_BYTES: u64 = 1 << 20;
 
 /// The tools that need no server: files, shell, delegation, skills and the web.
-pub(crate) fn tools(settings: &Settings) -> Result<Vec<Arc<dyn Tool>>, Problem> {
+pub(crate) fn tools(
+    settings: &Settings,
+    sandbox: &Arc<Sandbox>,
+) -> Result<Vec<Arc<dyn Tool>>, Problem> {
     let mut tools = standard_tools(ToolSettings {
         exec: ExecSettings {
             environment: settings.exec_environment.clone(),
         },
-        sandbox: Some(Arc::new(sandbox(settings)?)),
+        sandbox: Some(Arc::clone(sandbox)),
         places: places(settings),
     });
     tools.push(Arc::new(SkillTool::new()));
@@ -263,18 +270,42 @@ fn web_tools(settings: &Settings) -> Result<Vec<Arc<dyn Tool>>, Problem> {
 }
 
 /// What holds the commands of agents, as the operator chose it.
-fn sandbox(settings: &Settings) -> Result<Sandbox, Problem> {
+pub(crate) fn sandbox(settings: &Settings) -> Result<Sandbox, Problem> {
     let mode = match settings.configuration.config().sandbox.mode {
         SandboxChoice::Required => Mode::Best,
         SandboxChoice::Off => Mode::Off,
     };
     let helper = std::env::current_exe().map_err(Problem::Process)?;
-    Ok(Sandbox::new(
-        mode,
-        offer(settings)?,
-        places(settings),
-        helper,
-    ))
+    Ok(
+        Sandbox::new(mode, offer(settings)?, places(settings), helper)
+            .with_notes(settings.home.join(NOTES)),
+    )
+}
+
+/// Neutralises what commands of processes that died have left in their workspaces, and reports it.
+pub(crate) async fn recover(settings: &Settings, sandbox: &Arc<Sandbox>) {
+    let sandbox = Arc::clone(sandbox);
+    let recovered = tokio::task::spawn_blocking(move || sandbox.recover()).await;
+    let recovered = recovered.map_err(std::io::Error::other).flatten();
+    match recovered {
+        Ok(reports) => {
+            for (workspace, things) in reports {
+                for thing in things {
+                    output::note(&t!(
+                        settings.lang,
+                        "recovered-workspace",
+                        workspace = escaped(&workspace.display().to_string()),
+                        thing = escaped(&thing.sentence())
+                    ));
+                }
+            }
+        }
+        Err(error) => output::note(&t!(
+            settings.lang,
+            "recover-failed",
+            problem = error.to_string()
+        )),
+    }
 }
 
 /// What this machine can hold commands with.

@@ -172,6 +172,27 @@ pub(crate) fn cut_to(text: &mut String, chars: usize) -> bool {
     true
 }
 
+/// Something that a command left, that would have acted later outside of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Neutralised {
+    /// Where it is or was, seen from the workspace.
+    pub path: String,
+    /// What was done: `reduced`, `moved_aside`, `restored`, `left_in_place`, `failed`,
+    /// `not_checked` or `more`.
+    pub measure: String,
+    /// Settings of git that were removed.
+    #[serde(default)]
+    pub dropped: Vec<String>,
+    /// Where the original is kept.
+    #[serde(default)]
+    #[schema(required)]
+    pub kept_as: Option<String>,
+    /// Why it could not be neutralised.
+    #[serde(default)]
+    #[schema(required)]
+    pub cause: Option<String>,
+}
+
 /// A task with everything that one view of it needs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TaskDetail {
@@ -223,6 +244,8 @@ pub struct TaskDetail {
     pub crashes: u32,
     /// Its todo list.
     pub todos: Vec<TodoItem>,
+    /// What its commands left that would have acted outside of the sandbox.
+    pub neutralised: Vec<Neutralised>,
     /// How many runs it has started.
     pub children: u64,
     /// What it asks and nobody has replied to.

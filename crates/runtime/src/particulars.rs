@@ -131,6 +131,7 @@ mod tests {
                 branch: None,
                 changes: None,
                 todos: Vec::new(),
+                neutralised: Vec::new(),
                 head: Seq(1),
             }),
         }

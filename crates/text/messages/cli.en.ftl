@@ -390,6 +390,7 @@ field-read-only = Read-only
 field-taken-away-by = Taken away by
 field-dangerous = Dangerous commands allowed
 field-sandbox = Sandbox
+field-neutralised = Neutralised
 field-network = Network in commands
 field-isolation = Isolation
 field-branch = Branch
@@ -397,6 +398,8 @@ field-changes = Changes
 field-budget = Budget
 field-budget-time = Time for all of it
 sandbox-applied = { $mode }; the last command ran in { $backend }
+recovered-workspace = { $workspace }: left by a command whose process died: { $thing }
+recover-failed = Workspaces that a process which died has left could not be checked: { $problem }
 changes-line =
     { $files ->
         [one] { $files } file, +{ $insertions } -{ $deletions }

@@ -357,6 +357,7 @@ field-read-only = 只读
 field-taken-away-by = 由谁排除
 field-dangerous = 允许危险命令
 field-sandbox = 沙箱
+field-neutralised = 已消除隐患
 field-network = 命令可用网络
 field-isolation = 隔离
 field-branch = 分支
@@ -364,6 +365,8 @@ field-changes = 更改
 field-budget = 预算
 field-budget-time = 总时限
 sandbox-applied = { $mode }；上一条命令在 { $backend } 中运行
+recovered-workspace = { $workspace }：进程异常终止后遗留：{ $thing }
+recover-failed = 无法检查异常终止的进程遗留的工作区：{ $problem }
 changes-line =
     { $files } 个文件，+{ $insertions } -{ $deletions }{ $fate ->
         [applied] ；已应用

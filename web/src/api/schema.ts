@@ -1812,6 +1812,22 @@ export interface components {
             /** @description How it is. */
             state: string;
         };
+        /** @description Something that a command left, that would have acted later outside of the sandbox. */
+        Neutralised: {
+            /** @description Why it could not be neutralised. */
+            cause: string | null;
+            /** @description Settings of git that were removed. */
+            dropped?: string[];
+            /** @description Where the original is kept. */
+            kept_as: string | null;
+            /**
+             * @description What was done: `reduced`, `moved_aside`, `restored`, `left_in_place`, `failed`,
+             *     `not_checked` or `more`.
+             */
+            measure: string;
+            /** @description Where it is or was, seen from the workspace. */
+            path: string;
+        };
         /** @description A key to be made. */
         NewKey: {
             /**
@@ -2325,6 +2341,8 @@ export interface components {
             mode: string;
             /** @description Whether its commands may reach the network. */
             network: boolean;
+            /** @description What its commands left that would have acted outside of the sandbox. */
+            neutralised: components["schemas"]["Neutralised"][];
             /** @description The hash of its policy. */
             policy_hash: string;
             /** @description What it asks and nobody has replied to. */

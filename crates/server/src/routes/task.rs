@@ -72,6 +72,7 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         delivery_error: record.delivery_error.clone(),
         crashes: record.crashes,
         todos: Vec::new(),
+        neutralised: Vec::new(),
         children: children.total,
         requests: beside(app, asked, |_| true).await?,
     };
@@ -105,6 +106,9 @@ fn note(detail: &mut TaskDetail, particulars: &Particulars) {
         deletions: changes.deletions,
     });
     detail.todos = particulars.todos.iter().map(TodoItem::from).collect();
+    let things = particulars.neutralised.iter();
+    let things = things.filter_map(|thing| serde_json::from_value(thing.clone()).ok());
+    detail.neutralised = things.collect();
 }
 
 /// Changes label or priority of a task that waits in the queue.

@@ -5,6 +5,8 @@ use sortie_core::{
     Changes, ChangesFate, Event, Isolation, JournalEntry, Lang, Mode, RunRecord, RunSpec,
     SandboxMode, Worktree,
 };
+use sortie_runtime::{MAX_NEUTRALISED, neutralised};
+use sortie_sandbox::Neutralised;
 use sortie_text::t;
 
 use crate::commands::audit::backend;
@@ -23,6 +25,8 @@ pub(super) struct Circumstances {
     network: Option<bool>,
     /// What really held its last command.
     sandbox_applied: Option<serde_json::Value>,
+    /// What its commands left that would have acted later.
+    neutralised: Vec<serde_json::Value>,
     isolation: Option<Isolation>,
     branch: Option<String>,
     changes: Option<Changes>,
@@ -61,7 +65,11 @@ impl Circumstances {
             Event::ToolFinished {
                 sandbox: Some(applied),
                 ..
-            } => self.sandbox_applied = Some(applied),
+            } => {
+                self.neutralised.extend(neutralised(Some(&applied)));
+                self.neutralised.truncate(MAX_NEUTRALISED);
+                self.sandbox_applied = Some(applied);
+            }
             Event::Isolated { worktree } => {
                 self.branch = Some(worktree.branch.clone());
                 self.worktree = Some(worktree);
@@ -119,6 +127,11 @@ impl Circumstances {
                 None => sandbox.to_string(),
             };
             rows.push((t!(lang, "field-sandbox"), words));
+        }
+        for thing in &self.neutralised {
+            if let Ok(thing) = serde_json::from_value::<Neutralised>(thing.clone()) {
+                rows.push((t!(lang, "field-neutralised"), escaped(&thing.sentence())));
+            }
         }
         rows.extend(self.isolation_rows(lang));
         if let Some(limit) = self.wall_ms {

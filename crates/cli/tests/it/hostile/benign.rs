@@ -86,6 +86,63 @@ const WORK: &[(&str, Do, &str)] = &[
         "On branch",
     ),
     (
+        "a fixture repository with a commit and a setting",
+        Shell(
+            "git init -q fixture && cd fixture && git config user.name Test && git config user.email t@example.com && echo a > a && git add a && git commit -q -m fixture && git --no-pager log --oneline",
+        ),
+        "fixture",
+    ),
+    (
+        "a fixture repository is used by the next command",
+        Shell(
+            "cd fixture && git config user.name Other && git checkout -q -b b && git commit -q --allow-empty -m again && git --no-pager log --format='%an %s' -1",
+        ),
+        "Other again",
+    ),
+    (
+        "a worktree of a fixture repository",
+        Shell("cd fixture && git worktree add -q ../fixture-tree main && cat ../fixture-tree/a"),
+        "a",
+    ),
+    (
+        "a worktree in the next command",
+        Shell(
+            "cd fixture-tree && git commit -q --allow-empty -m in-a-worktree && git --no-pager log --format=%s -1",
+        ),
+        "in-a-worktree",
+    ),
+    (
+        "a submodule of a fixture repository",
+        Shell(
+            "git init -q outer && cd outer && git -c protocol.file.allow=always submodule --quiet add ../fixture inner && git commit -q -m inner && git submodule status",
+        ),
+        "inner",
+    ),
+    (
+        "a submodule in the next command",
+        Shell(
+            "cd outer/inner && git commit -q --allow-empty -m in-a-submodule && cd .. && git status --short",
+        ),
+        "M inner",
+    ),
+    (
+        "a bare repository to push to",
+        Shell(
+            "git init -q --bare remote.git && git push -q ./remote.git HEAD:main 2>&1 && git -C remote.git log --oneline -1",
+        ),
+        "first",
+    ),
+    (
+        "fixture repositories are removed",
+        Shell("rm -r fixture fixture-tree outer remote.git && echo removed"),
+        "removed",
+    ),
+    (
+        "a linked worktree of the workspace's own repository: it says what to do",
+        Shell("git worktree add -q tree -b tree; code=$?; rm -rf tree; exit $code"),
+        "git clone",
+    ),
+    (
         "cargo build",
         Shell("cargo build --offline 2>&1"),
         "Finished",

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::stage::{FILTER_OFF, Files, call, calls_in, exec, files_of};
@@ -28,6 +29,24 @@ const PLACES: &[(&str, &str)] = &[
     (".zed", "/settings.json"),
     (".envrc", ""),
     (".husky", "/pre-commit"),
+    ("opencode.json", ""),
+    (".devcontainer", "/devcontainer.json"),
+    (".devcontainer.json", ""),
+    (".pre-commit-config.yaml", ""),
+    ("lefthook.yml", ""),
+    (".qwen", "/settings.json"),
+    (".roo", "/mcp.json"),
+    (".kiro", "/settings/mcp.json"),
+    (".windsurf", "/hooks.json"),
+    (".continue", "/config.yaml"),
+    (".amazonq", "/mcp.json"),
+    (".aider.conf.yml", ""),
+    (".helix", "/config.toml"),
+    (".nvim.lua", ""),
+    (".exrc", ""),
+    (".dir-locals.el", ""),
+    ("mise.toml", ""),
+    (".hg", "/hgrc"),
 ];
 
 /// Ways to get evil to a place; `@P` is the place, `@F` the file in it.
@@ -219,9 +238,214 @@ fn runs_at_git_status(plant: &str) -> bool {
     proof.exists()
 }
 
+/// Lets a model make these calls, then a person ask git how things are, and says whether something ran.
+fn runs_after(prepare: impl Fn(&World), calls: impl Fn(&str) -> Vec<Value>) -> bool {
+    let world = world(false);
+    let workspace = world.workspace();
+    git(
+        &workspace,
+        &["commit", "-q", "--allow-empty", "-m", "first"],
+    );
+    prepare(&world);
+    let proof = world.folder().join("ran");
+    calls_in(
+        &world,
+        &FILTER_OFF,
+        &calls(&format!("touch {}; false", proof.display())),
+    );
+    for command in ["status", "diff", "log", "stash"] {
+        git(&workspace, &[command]);
+    }
+    proof.exists()
+}
+
+/// A submodule's `.git` is a file that names its git folder: another one must not stand there.
+#[test]
+fn the_pointer_of_a_submodule_stays() {
+    let prepare = |world: &World| {
+        let workspace = world.workspace();
+        git(&workspace, &["init", "-q", "../source"]);
+        let source = world.folder().join("source");
+        git(&source, &["commit", "-q", "--allow-empty", "-m", "first"]);
+        let add = [
+            "-c",
+            "protocol.file.allow=always",
+            "submodule",
+            "add",
+            "../source",
+            "lib",
+        ];
+        git(&workspace, &add);
+        assert!(workspace.join("lib/.git").is_file());
+        git(&workspace, &["commit", "-q", "-m", "lib"]);
+    };
+    assert!(!runs_after(prepare, |evil| {
+        vec![exec(&format!(
+            "git init -q evil; git -C evil config core.fsmonitor '{evil}'; rm -f lib/.git; echo 'gitdir: ../evil/.git' > lib/.git; echo 'gitdir: ../evil/.git' > x; mv -f x lib/.git; git add -A; echo planted"
+        ))]
+    }));
+}
+
+/// Four files make a folder a repository, whatever tool writes them.
+#[test]
+fn file_tools_make_no_repository_of_a_folder() {
+    for folder in ["", "b/"] {
+        assert!(!runs_after(
+            |world| std::fs::remove_dir_all(world.workspace().join(".git")).unwrap(),
+            |evil| {
+                let config =
+                    format!("[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"{evil}\"\n");
+                let files = [
+                    ("HEAD", "ref: refs/heads/main\n"),
+                    ("config", config.as_str()),
+                    ("objects/x", ""),
+                    ("refs/x", ""),
+                ];
+                let writes = files.map(|(name, content)| {
+                    call(
+                        "write_file",
+                        json!({ "path": format!("{folder}{name}"), "content": content }),
+                    )
+                });
+                writes.into()
+            }
+        ));
+    }
+}
+
+/// A link to a folder of the workspace is protected with what it leads to.
+#[test]
+fn what_a_protected_link_leads_to_is_protected() {
+    let world = world(false);
+    let workspace = world.workspace();
+    std::fs::rename(workspace.join(".git"), workspace.join("store")).unwrap();
+    std::os::unix::fs::symlink("store", workspace.join(".git")).unwrap();
+    world.write("editor/tasks.json", "as it was");
+    std::os::unix::fs::symlink("editor", workspace.join(".vscode")).unwrap();
+    let config = std::fs::read_to_string(workspace.join("store/config")).unwrap();
+    calls_in(
+        &world,
+        &FILTER_OFF,
+        &[
+            exec(
+                "echo evil >> store/config; echo evil >> .git/config; echo ../evil > store/commondir; echo evil > store/hooks/pre-commit; echo evil > editor/tasks.json; echo evil > .vscode/launch.json",
+            ),
+            call(
+                "write_file",
+                json!({ "path": "editor/launch.json", "content": "evil" }),
+            ),
+        ],
+    );
+    let read = |name: &str| std::fs::read_to_string(workspace.join(name)).unwrap();
+    assert_eq!(read("store/config"), config);
+    assert!(!workspace.join("store/commondir").exists());
+    assert!(!workspace.join("store/hooks/pre-commit").exists());
+    assert_eq!(read("editor/tasks.json"), "as it was");
+    assert!(!workspace.join("editor/launch.json").exists());
+}
+
+/// Lets a command plant something and then wait, and kills the runtime meanwhile.
+fn killed_in_between(plant: &str) -> World {
+    let world = world(false);
+    git(
+        &world.workspace(),
+        &["commit", "-q", "--allow-empty", "-m", "first"],
+    );
+    let proof = world.folder().join("ran");
+    let plant = plant.replace("EVIL", &format!("touch {}; false", proof.display()));
+    let command = exec(&format!("{plant}; echo done > planted; sleep 1000"));
+    let first = json!({ "when": { "turn": 1 }, "calls": [command] });
+    let model = world.scenario(&format!("  - {first}\n  - say: done\n"));
+    let flags = [
+        "run",
+        "do it",
+        "--yes",
+        "--model",
+        &model,
+        FILTER_OFF[0],
+        FILTER_OFF[1],
+    ];
+    let mut run = world.start(&flags);
+    world.until("it is planted", |world| {
+        world.workspace().join("planted").exists()
+    });
+    run.signal(Signal::KILL);
+    run.end();
+    world
+}
+
+/// What is known in advance cannot be planted at all, so that it does not matter who dies.
+#[test]
+fn a_redirect_of_the_repository_cannot_be_planted_also_if_the_runtime_dies() {
+    let plant = "mkdir -p evil; cp -r .git/. evil/; git config -f evil/config core.fsmonitor 'EVIL'; echo ../evil > .git/commondir";
+    let world = killed_in_between(plant);
+    git(&world.workspace(), &["status"]);
+    assert!(!world.folder().join("ran").exists());
+    // And the next command leaves nothing of what stood in.
+    calls_in(&world, &[], &[exec("true")]);
+    assert!(!world.workspace().join(".git/commondir").exists());
+}
+
+/// The next process of the same home works off what one that died has left.
+#[test]
+fn what_a_dead_runtime_left_is_neutralised_at_the_next_start() {
+    let plant = "git init -q sub; git -C sub commit -q --allow-empty -m s; git -C sub config core.fsmonitor 'EVIL'; git add sub; echo '{}' > opencode.json";
+    let world = killed_in_between(plant);
+    assert!(
+        world.workspace().join("opencode.json").exists(),
+        "the control"
+    );
+    let elsewhere = world.folder().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    let model = world.scenario_in("next.yaml", "  - say: done\n");
+    let said = world
+        .command(&["run", "hello", "--yes", "--model", &model])
+        .current_dir(&elsewhere)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert!(said.contains("sub/.git/config"), "{said}");
+    git(&world.workspace(), &["status"]);
+    assert!(!world.folder().join("ran").exists());
+    assert!(!world.workspace().join("opencode.json").exists());
+    assert_eq!(
+        git(&world.workspace().join("sub"), &["log", "--format=%s"]),
+        "s\n"
+    );
+    let notes = world.home().join("unswept");
+    assert_eq!(std::fs::read_dir(notes).unwrap().count(), 0);
+}
+
+/// What was neutralised is in the answer, the audit and what is shown of the task.
+#[test]
+fn what_was_neutralised_is_reported() {
+    let world = world(false);
+    let answers = calls_in(
+        &world,
+        &FILTER_OFF,
+        &[exec(
+            "git init -q sub && git -C sub config core.fsmonitor evil && echo '{}' > opencode.json",
+        )],
+    );
+    for part in ["sub/.git/config", "core.fsmonitor", "opencode.json"] {
+        assert!(
+            answers[0].text.contains(part),
+            "{part}: {}",
+            answers[0].text
+        );
+    }
+    let id = world.tasks()[0]["task_id"].as_str().unwrap().to_owned();
+    let shown = world.json(&["tasks", "show", &id, "--json"]);
+    let things = shown["neutralised"].as_array().unwrap();
+    assert_eq!(things.len(), 2, "{shown:#}");
+    let text = world.ok(&["tasks", "show", &id]).out;
+    assert!(text.contains("core.fsmonitor"), "{text}");
+    let audit = world.ok(&["audit", "--json"]).out;
+    assert!(audit.contains("core.fsmonitor"), "{audit}");
+}
+
 /// Git takes a folder for a repository that looks like one, and does what its settings say.
 #[test]
-#[ignore = "finding: a workspace made to look like a bare repository runs commands at a person's `git status`"]
 fn a_workspace_does_not_become_a_repository_of_its_own() {
     assert!(!runs_at_git_status(
         "rm -f .git/HEAD; git init -q --bare /tmp/b && cp -r /tmp/b/HEAD /tmp/b/objects /tmp/b/refs . && printf '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"EVIL\"\n' > config && echo planted"
@@ -230,7 +454,6 @@ fn a_workspace_does_not_become_a_repository_of_its_own() {
 
 /// Git asks a repository that is part of another how it is, with the settings of the inner one.
 #[test]
-#[ignore = "finding: a repository that an agent makes inside the workspace and adds to it runs commands at a person's `git status`"]
 fn a_repository_inside_runs_nothing() {
     assert!(!runs_at_git_status(
         "git init -q sub && cd sub && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m s && git config core.fsmonitor 'EVIL' && cd .. && git add sub && echo planted"
@@ -239,7 +462,6 @@ fn a_repository_inside_runs_nothing() {
 
 /// What the settings of a repository name inside the workspace is as good as the settings.
 #[test]
-#[ignore = "finding: `core.hooksPath` and `include.path` that lead into the workspace are not protected"]
 fn what_settings_of_git_name_is_protected() {
     let world = world(false);
     let workspace = world.workspace();
