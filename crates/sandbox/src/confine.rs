@@ -632,11 +632,11 @@ fn found_before(policy: &Policy) -> Result<Before, Refusal> {
         path: policy.workspace.clone(),
         cause,
     })?;
-    match found.unseen {
-        // A folder that we may not list, the command may not list either.
-        Some(path) if path.as_os_str().is_empty() => Err(Refusal::Unseen(policy.workspace.clone())),
-        Some(_) | None => Ok(found),
+    // A folder that we may not list, the command may not list either.
+    if found.baseline.unseen.contains(Path::new("")) {
+        return Err(Refusal::Unseen(policy.workspace.clone()));
     }
+    Ok(found)
 }
 
 /// What the helper proves of a view before it goes on.

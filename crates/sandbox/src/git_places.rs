@@ -23,6 +23,8 @@ use crate::protected::acts_in_any_folder;
 /// The most entries that one look at a workspace reads: a checkout with all its dependencies has
 /// fewer than a million. A workspace with more is refused, as what lies beyond is not known.
 pub(crate) const MAX_ENTRIES: usize = 4_000_000;
+/// The most folders of a workspace that may be unreadable, such as data of a container.
+const MAX_UNSEEN: usize = 1000;
 /// The part of a git folder that may be huge, and whose content git never takes for a repository.
 const OBJECTS: &[&str] = &["objects"];
 /// Parts of a protected git folder that are protected with it.
@@ -47,8 +49,8 @@ pub(crate) struct Found {
     pub(crate) places: BTreeMap<PathBuf, Kind>,
     /// Files and folders below the top that editors, shells or agents act on.
     pub(crate) notable: BTreeSet<PathBuf>,
-    /// What could not be looked at; empty is the rest of everything.
-    pub(crate) unseen: Option<PathBuf>,
+    /// What could not be looked at; an empty path is the rest of everything.
+    pub(crate) unseen: BTreeSet<PathBuf>,
 }
 
 /// When a workspace is looked at.
@@ -56,15 +58,28 @@ pub(crate) struct Found {
 pub(crate) enum Time<'a> {
     /// Before a command: the `.git` at the top is always protected, with all that lies in it.
     Before,
-    /// After a command, during which it could not change these places.
-    After(&'a BTreeSet<PathBuf>),
+    /// After a command.
+    After {
+        /// Places that it could not change.
+        protected: &'a BTreeSet<PathBuf>,
+        /// Folders that could not be looked at before it, and are none of its own.
+        unseen: &'a BTreeSet<PathBuf>,
+    },
 }
 
 impl Time<'_> {
     fn protects(self, path: &Path) -> bool {
         match self {
             Self::Before => path.parent() == Some(Path::new("")) && is_git_name(path),
-            Self::After(protected) => protected.contains(path),
+            Self::After { protected, .. } => protected.contains(path),
+        }
+    }
+
+    /// Whether a folder that cannot be listed may be opened up: a command has made it so.
+    fn may_open(self, path: &Path) -> bool {
+        match self {
+            Self::Before => false,
+            Self::After { unseen, .. } => !unseen.contains(path),
         }
     }
 }
@@ -79,12 +94,10 @@ pub(crate) fn find(root: BorrowedFd<'_>, time: Time<'_>) -> Found {
             Ok(inner) => waiting.extend(inner),
             // Removed meanwhile, or swapped for something else, which its own folder shows.
             Err(error) if is_gone(&error) => {}
-            Err(_) => {
-                found.unseen.get_or_insert(path);
-            }
+            Err(_) => drop(found.unseen.insert(path)),
         }
-        if left == 0 {
-            found.unseen = Some(PathBuf::new());
+        if left == 0 || found.unseen.len() > MAX_UNSEEN {
+            found.unseen.insert(PathBuf::new());
             break;
         }
     }
@@ -137,7 +150,7 @@ fn look(
     found: &mut Found,
 ) -> io::Result<Vec<PathBuf>> {
     let folder = match open_beneath(root, path) {
-        Err(error) if matches!(time, Time::After(_)) && is_denied(&error) => {
+        Err(error) if is_denied(&error) && time.may_open(path) => {
             // Git can pass through a folder that cannot be listed.
             make_usable(root, path)?;
             open_beneath(root, path)?
@@ -306,6 +319,14 @@ mod tests {
         }
     }
 
+    fn after(protected: &BTreeSet<PathBuf>) -> Time<'_> {
+        static NONE: BTreeSet<PathBuf> = BTreeSet::new();
+        Time::After {
+            protected,
+            unseen: &NONE,
+        }
+    }
+
     fn names(found: &Found) -> Vec<(&str, Kind)> {
         let places = found.places.iter();
         places
@@ -351,14 +372,14 @@ mod tests {
                 ("linked", Kind::Folder),
             ]
         );
-        assert_eq!(before.unseen, None);
+        assert_eq!(before.unseen, BTreeSet::new());
         assert!(before.notable.contains(Path::new("deep/.vscode")));
         make(
             &root,
             &["new/.git/modules/y/HEAD", "new/.git/modules/y/commondir"],
         );
         let protected = before.places.keys().cloned().collect();
-        let after = find(held.as_fd(), Time::After(&protected));
+        let after = find(held.as_fd(), after(&protected));
         let new: Vec<_> = names(&after);
         assert!(new.contains(&("new/.git", Kind::Folder)), "{new:?}");
         assert!(
@@ -382,8 +403,8 @@ mod tests {
             }
         }
         let held = open_folder(&root).unwrap();
-        let after = find(held.as_fd(), Time::After(&BTreeSet::new()));
+        let after = find(held.as_fd(), after(&BTreeSet::new()));
         assert_eq!(names(&after), [("a/b/.git", Kind::Folder)]);
-        assert_eq!(after.unseen, None);
+        assert_eq!(after.unseen, BTreeSet::new());
     }
 }

@@ -140,11 +140,13 @@ impl Decider<'_> {
             }
             if stand_in::is_ours(&place, &facts) {
                 let stand = match absent {
-                    WhileAbsent::File(content) if facts.is_file() => Stand::File(content),
-                    _ if facts.is_file() => Stand::File(""),
-                    WhileAbsent::File(_) | WhileAbsent::StandIn | WhileAbsent::Watch => {
+                    WhileAbsent::StandIn | WhileAbsent::File(_) | WhileAbsent::Watch
+                        if facts.is_dir() =>
+                    {
                         Stand::Folder
                     }
+                    WhileAbsent::File(content) => Stand::File(content),
+                    WhileAbsent::StandIn | WhileAbsent::Watch => Stand::File(""),
                 };
                 fates.stand_ins.insert(place, stand);
                 return;

@@ -121,6 +121,9 @@ fn encoded(pending: &Pending) -> Vec<u8> {
     for path in &pending.baseline.notable {
         put(b'N', &bytes_of(path));
     }
+    for path in &pending.baseline.unseen {
+        put(b'U', &bytes_of(path));
+    }
     for (path, before) in &pending.watched {
         match before {
             Before::Absent => put(b'A', &bytes_of(path)),
@@ -144,6 +147,7 @@ fn decoded(mut bytes: &[u8]) -> Option<Pending> {
             b'W' => pending.workspace = path(),
             b'P' => drop(pending.baseline.protected.insert(path())),
             b'N' => drop(pending.baseline.notable.insert(path())),
+            b'U' => drop(pending.baseline.unseen.insert(path())),
             b'A' => pending.watched.push((path(), Before::Absent)),
             b'S' | b'L' => last = path(),
             b'V' => {
@@ -180,6 +184,7 @@ mod tests {
                 protected: [".git".into(), OsStr::from_bytes(b"\xff/.git").into()].into(),
                 settings: [("a/.git".into(), b"[core]\n\0".to_vec())].into(),
                 notable: [PathBuf::from("a/.vscode")].into(),
+                unseen: [PathBuf::from("data")].into(),
             },
             watched: vec![
                 ("/work/.vimrc".into(), Before::Absent),

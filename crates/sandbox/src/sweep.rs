@@ -150,6 +150,8 @@ pub(crate) struct Baseline {
     pub(crate) settings: BTreeMap<PathBuf, Vec<u8>>,
     /// What editors, shells and agents act on, and was there.
     pub(crate) notable: BTreeSet<PathBuf>,
+    /// Folders that could not be looked at.
+    pub(crate) unseen: BTreeSet<PathBuf>,
 }
 
 /// What was found before a command.
@@ -158,7 +160,6 @@ pub(crate) struct Before {
     pub(crate) baseline: Baseline,
     /// What has to be protected, beside the `.git` at the top.
     pub(crate) protect: BTreeMap<PathBuf, Kind>,
-    pub(crate) unseen: Option<PathBuf>,
 }
 
 /// Looks at a workspace before a command: a repository in it that runs nothing may be changed, as it
@@ -172,6 +173,7 @@ pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
     } = find(root.as_fd(), Time::Before);
     let mut baseline = Baseline {
         notable,
+        unseen,
         ..Baseline::default()
     };
     let mut protect = BTreeMap::new();
@@ -218,11 +220,7 @@ pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
         let mut above = outer.iter().filter(|other| *other != path);
         !above.any(|other| path.starts_with(other))
     });
-    Ok(Before {
-        baseline,
-        protect,
-        unseen,
-    })
+    Ok(Before { baseline, protect })
 }
 
 /// The settings of a git folder, if it makes git run nothing as it is.
@@ -383,7 +381,11 @@ pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
             };
         }
     };
-    let found = find(root.as_fd(), Time::After(&baseline.protected));
+    let time = Time::After {
+        protected: &baseline.protected,
+        unseen: &baseline.unseen,
+    };
+    let found = find(root.as_fd(), time);
     let mut things = Vec::new();
     let open: Vec<(&PathBuf, Kind)> = found
         .places
@@ -419,9 +421,8 @@ pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
     }
     let new = found.notable.difference(&baseline.notable);
     things.extend(new.map(|path| Neutralised::new(path, Measure::LeftInPlace)));
-    if let Some(path) = &found.unseen {
-        things.push(Neutralised::new(path, Measure::NotChecked));
-    }
+    let unseen = found.unseen.difference(&baseline.unseen);
+    things.extend(unseen.map(|path| Neutralised::new(path, Measure::NotChecked)));
     let complete = !things
         .iter()
         .any(|thing| matches!(thing.measure, Measure::Failed | Measure::NotChecked));

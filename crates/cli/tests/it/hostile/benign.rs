@@ -88,7 +88,7 @@ const WORK: &[(&str, Do, &str)] = &[
     (
         "a fixture repository with a commit and a setting",
         Shell(
-            "git init -q fixture && cd fixture && git config user.name Test && git config user.email t@example.com && echo a > a && git add a && git commit -q -m fixture && git --no-pager log --oneline",
+            "git init -q -b main fixture && cd fixture && git config user.name Test && git config user.email t@example.com && echo a > a && git add a && git commit -q -m fixture && git --no-pager log --oneline",
         ),
         "fixture",
     ),
@@ -128,7 +128,7 @@ const WORK: &[(&str, Do, &str)] = &[
     (
         "a bare repository to push to",
         Shell(
-            "git init -q --bare remote.git && git push -q ./remote.git HEAD:main 2>&1 && git -C remote.git log --oneline -1",
+            "git init -q --bare remote.git && git push -q ./remote.git HEAD:main 2>&1 && git -C remote.git log --oneline -1 main",
         ),
         "first",
     ),

@@ -389,7 +389,7 @@ fn a_redirect_of_the_repository_cannot_be_planted_also_if_the_runtime_dies() {
 /// The next process of the same home works off what one that died has left.
 #[test]
 fn what_a_dead_runtime_left_is_neutralised_at_the_next_start() {
-    let plant = "git init -q sub; git -C sub commit -q --allow-empty -m s; git -C sub config core.fsmonitor 'EVIL'; git add sub; echo '{}' > opencode.json";
+    let plant = "git init -q sub; git -C sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m s; git -C sub config core.fsmonitor 'EVIL'; git add sub; echo '{}' > opencode.json";
     let world = killed_in_between(plant);
     assert!(
         world.workspace().join("opencode.json").exists(),
