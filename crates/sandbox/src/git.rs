@@ -60,9 +60,10 @@ pub(crate) fn is_git_folder(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && (folder.join("objects").is_dir() || is_linked_folder(folder))
 }
 
-/// Whether this is the small folder of a linked worktree.
+/// Whether this is the small folder of a linked worktree. A `commondir` that names its own folder is
+/// what stands in while commands run: the folder is a whole repository.
 pub(crate) fn is_linked_folder(folder: &Path) -> bool {
-    folder.join("commondir").is_file()
+    read_line(&folder.join("commondir")).is_some_and(|line| line.trim() != ".")
 }
 
 /// What a commit needs to know about the person, and nothing else of their settings: those can hold
