@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use sortie_base::regular_file;
 
-use crate::owned::unique;
 use crate::held::reach;
+use crate::owned::unique;
 
 /// Sticky and not to be changed: nobody makes a folder of their own like that.
 const MARK: u32 = 0o1555;

@@ -24,10 +24,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sortie_base::regular_file;
 
-use crate::owned::unique;
 use crate::git_config;
 use crate::git_places::{Found, Kind, Time, find, is_git_name, open_beneath};
 use crate::held::open_folder;
+use crate::owned::unique;
 
 /// The largest settings file of git that is read. Larger ones are moved aside.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
