@@ -2,7 +2,8 @@ import { render as draw } from "preact";
 import { describe, expect, it } from "vitest";
 import { Markdown } from "../src/markdown";
 import { cost, lex, MAX_COST } from "../src/markdown/bounded";
-import { clean, line, link } from "../src/markdown/clean";
+import { clean, exact, exactLine, line, link } from "../src/markdown/clean";
+import { DRAWN, HIDDEN, TAG_FLAGS } from "../src/markdown/hidden";
 import { entities } from "../src/markdown/entities";
 
 function html(text: string): string {
@@ -167,7 +168,7 @@ describe("bounds of the parser", () => {
 
   it("reads entities, and lets none hide a thing", () => {
     expect(entities("a &amp; b &lt;c&gt; &#39;d&#x27; &rarr; &unknown; &constructor; AT&T")).toBe("a & b <c> 'd' → &unknown; &constructor; AT&T");
-    expect(entities("&#x202e;x&#0;&#xd800;&#27;")).toBe("⟨U+202E⟩x��␛");
+    expect(entities("&#x202e;x&#0;&#xd800;&#27;")).toBe("\\u{202e}x��\\u{1b}");
     expect(element("a &lt;b&gt; `&lt;`").textContent).toBe("a <b> &lt;");
     expect(element("[x](javascript&#58;alert(1))").querySelector("a")).toBeNull();
   });
@@ -180,12 +181,42 @@ describe("clean", () => {
   });
   it("removes sequences of terminals and names what hides", () => {
     expect(clean("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
-    expect(clean("a\u202eb")).toBe("a⟨U+202E⟩b");
-    expect(clean("a\u0000b\u0008")).toBe("a␀b␈");
-    expect(clean("a\u{e0041}b")).toBe("a⟨U+E0041⟩b");
-    expect(clean("\u2066x\u2069\u200b")).toBe("⟨U+2066⟩x⟨U+2069⟩⟨U+200B⟩");
+    expect(clean("a\u202eb")).toBe("a\\u{202e}b");
+    expect(clean("a\u0000b\u0008")).toBe("a\\u{0}b\\u{8}");
+    expect(clean("a\u{e0041}b")).toBe("a\\u{e0041}b");
+    expect(clean("\u2066x\u2069\u200b")).toBe("\\u{2066}x\\u{2069}\\u{200b}");
     expect(clean("tab\tand\nline\r\nend")).toBe("tab\tand\nline\nend");
     expect(clean("family 👨‍👩‍👧 中文 é")).toBe("family 👨‍👩‍👧 中文 é");
+  });
+  it("writes out every hidden character of the one table", () => {
+    for (const [first, last] of HIDDEN) {
+      for (const code of [first, last]) {
+        const character = String.fromCodePoint(code);
+        const shown = `a\\u{${code.toString(16)}}b`;
+        expect(exactLine(`a${character}b`)).toBe(shown);
+        if (character !== "\n") expect(exact(`a${character}b`)).toBe(shown);
+        const kept = ["\n", "\t", "\r"].includes(character) || DRAWN.some(([from, to]) => from <= code && code <= to);
+        if (!kept) expect(clean(`a${character}b`)).toBe(shown);
+      }
+    }
+  });
+  it("shows no two commands alike", () => {
+    const readBack = (shown: string) => shown.replace(/\\u\{([0-9a-f]+)\}/g, (_, code: string) => String.fromCodePoint(parseInt(code, 16)));
+    const parts = ["a", " ", "\\", "u", "{", "}", "\\u{", "5c", "200b", "\n", "\t", "\u200b", "\u{e0100}", "\u3164", "\u00a0", "\u001b[2K", "\r", "删", "👩", "\u200d", "\ufe0f"];
+    let seed = 11;
+    const random = (most: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % most;
+    for (let n = 0; n < 5_000; n++) {
+      const text = Array.from({ length: random(12) }, () => parts[random(parts.length)]!).join("");
+      expect(readBack(exact(text))).toBe(text);
+      expect(readBack(exactLine(text))).toBe(text);
+    }
+    expect(exact("./build.sh\u{e0100} |\n\ttee\tx")).toBe("./build.sh\\u{e0100} |\n\ttee\\u{9}x");
+  });
+  it("keeps how emoji and scripts are spelled, and nothing beyond", () => {
+    for (const text of ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "نام\u200cها", `${TAG_FLAGS[1]}!`]) expect(clean(text)).toBe(text);
+    expect(clean("a\u200db")).toBe("a\\u{200d}b");
+    expect(clean("🏴\u{e0041}")).toBe("🏴\\u{e0041}");
+    expect(clean("❤\ufe0f\ufe0f")).toBe("❤\ufe0f\\u{fe0f}");
   });
   it("keeps a label in one line", () => {
     expect(line("a\n\n  b")).toBe("a ⏎ b");

@@ -5,6 +5,7 @@
 
 pub mod exact_folder;
 pub mod glob_nesting;
+pub mod hidden;
 pub mod lifeline;
 pub mod nearest;
 pub mod private_files;

@@ -2,8 +2,10 @@
 
 use toml::{Table, Value};
 
+use sortie_base::hidden::is_hidden;
+
 use crate::case::snake;
-use crate::key::{is_invisible, quoted, shortened};
+use crate::key::{quoted, shortened};
 use crate::nearest::nearest;
 use crate::shape::{Leaf, SHAPE, Shape, Text};
 use crate::{Expected, Fault, Found, KeyPath, MAX_WARNINGS, Origin, UrlFault, Warning};
@@ -225,7 +227,6 @@ fn choice_fault(words: &[String], word: &str) -> Option<Fault> {
     (!words.iter().any(|known| known == word)).then(|| Fault::NotAChoice {
         found: quoted(&shortened(word, SHOWN_CHARS)),
         choices: words.to_vec(),
-        nearest: nearest(word, words.iter().map(String::as_str)).map(str::to_owned),
     })
 }
 
@@ -233,7 +234,7 @@ fn text_fault(text: &str) -> Option<Fault> {
     if text.trim().is_empty() {
         return Some(Fault::Empty);
     }
-    text.contains(is_invisible).then_some(Fault::Unprintable)
+    text.contains(is_hidden).then_some(Fault::Unprintable)
 }
 
 fn kind_fault(kind: Text, text: &str) -> Option<Fault> {

@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use sortie_base::regular_file;
 use toml::Table;
 
+use sortie_base::hidden::is_hidden;
+
 use crate::check::stands_for;
-use crate::key::{is_invisible, shortened};
+use crate::key::shortened;
 use crate::shape::{SHAPE, Shape};
 use crate::{ConfigError, KeyPath};
 
@@ -109,7 +111,7 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Table, ConfigError> {
 pub(crate) fn syntax(file: &Path, text: &str, at: usize, message: &str) -> ConfigError {
     let before = text.get(..at).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-    let message = message.replace(is_invisible, " ");
+    let message = message.replace(is_hidden, " ");
     ConfigError::Syntax {
         file: file.to_owned(),
         line: before.matches('\n').count() + 1,

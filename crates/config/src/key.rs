@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use serde::{Serialize, Serializer};
+use sortie_base::hidden::is_hidden;
 
 /// How much of one name is printed: names come from files that anybody may have written.
 const SHOWN_CHARS: usize = 80;
@@ -88,22 +89,15 @@ pub(crate) fn quoted(text: &str) -> String {
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            letter if is_invisible(letter) => {
-                out.push_str(&format!("\\u{:04X}", u32::from(letter)));
-            }
+            letter if is_hidden(letter) => out.push_str(&match u32::from(letter) {
+                code @ ..=0xFFFF => format!("\\u{code:04X}"),
+                code => format!("\\U{code:08X}"),
+            }),
             letter => out.push(letter),
         }
     }
     out.push('"');
     out
-}
-
-/// Control characters, and the format characters that reorder or hide text.
-pub(crate) fn is_invisible(letter: char) -> bool {
-    letter.is_control()
-        || matches!(letter,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 #[cfg(test)]
@@ -124,6 +118,16 @@ mod tests {
         }
         for text in ["", ".", "a.", "a b", "a=1"] {
             assert_eq!(KeyPath::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn every_hidden_character_of_a_name_is_written_out() {
+        for hidden in sortie_base::hidden::all() {
+            let shown = KeyPath::root().join(&format!("a{hidden}b")).to_string();
+            assert!(!shown.contains(is_hidden), "{shown:?}");
+            let read = KeyPath::parse(&shown).unwrap();
+            assert_eq!(read.segments(), [format!("a{hidden}b")]);
         }
     }
 

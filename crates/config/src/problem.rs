@@ -136,10 +136,8 @@ pub enum Fault {
     NotAChoice {
         /// The word, quoted and shortened.
         found: String,
-        /// The words.
+        /// The words. None of them is suggested: a guess at what was meant could widen rights.
         choices: Vec<String>,
-        /// What was probably meant.
-        nearest: Option<String>,
     },
     /// Empty text.
     #[error("is empty; remove the key to leave it unset")]

@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use sortie_base::hidden::{is_hidden, remove};
 use sortie_core::{SchemaBounds, ToolSpec};
 
-use crate::clean::{clean, clean_first};
+use crate::clean::clean_first;
+use crate::fingerprint::announcement;
 use crate::name::tool_name;
 use crate::{Fingerprint, ToolRules};
 
@@ -34,6 +36,8 @@ pub(crate) struct Announced {
     pub(crate) spec: ToolSpec,
     /// What it was announced as.
     pub(crate) fingerprint: Fingerprint,
+    /// The announcement itself, for people.
+    pub(crate) text: String,
 }
 
 /// A tool that is not offered, and why.
@@ -128,6 +132,7 @@ fn check_tool(
             parameters,
         },
         fingerprint: Fingerprint::of(tool),
+        text: announcement(tool),
     };
     Ok((announced, size))
 }
@@ -146,6 +151,9 @@ fn check_schema(schema: &serde_json::Map<String, Value>) -> Result<Value, String
         ));
     }
     SchemaBounds::of(&schema).map_err(|why| format!("its schema is not usable: {why}"))?;
+    if !remove_hidden(&mut schema) {
+        return Err("its schema has names with hidden characters".to_owned());
+    }
     match schema.get("type") {
         None => schema["type"] = Value::from("object"),
         Some(kind) if kind == "object" => {}
@@ -158,6 +166,24 @@ fn check_schema(schema: &serde_json::Map<String, Value>) -> Result<Value, String
         );
     }
     Ok(schema)
+}
+
+/// Removes hidden characters from every text of a schema: a model reads all of them. `false` if a
+/// name has some: a property under another name is another property.
+fn remove_hidden(value: &mut Value) -> bool {
+    match value {
+        Value::String(text) => {
+            if text.contains(is_hidden) {
+                *text = remove(text);
+            }
+            true
+        }
+        Value::Array(items) => items.iter_mut().all(remove_hidden),
+        Value::Object(fields) => fields
+            .iter_mut()
+            .all(|(name, field)| !name.contains(is_hidden) && remove_hidden(field)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
 }
 
 fn is_deeper(value: &Value, left: usize) -> bool {
@@ -185,7 +211,7 @@ fn refuse_collisions(listing: &mut Listing) {
     for tool in refused {
         let reason = format!(
             "another tool would be called {} as well",
-            clean(&tool.spec.name)
+            remove(&tool.spec.name)
         );
         listing.leave_out(&tool.name, reason);
     }
@@ -248,6 +274,30 @@ mod tests {
                 "- : its name must have",
             ],
         );
+    }
+
+    #[test]
+    fn no_hidden_character_reaches_a_model() {
+        for hidden in sortie_base::hidden::all().filter(|c| !matches!(c, '\n' | '\t')) {
+            let text = format!("a{hidden}b");
+            let listing = listing(json!([
+                { "name": "told", "description": text, "inputSchema": {
+                    "type": "object",
+                    "title": text,
+                    "properties": { "x": { "description": text, "examples": [text] } },
+                } },
+                { "name": "named", "inputSchema": { "properties": { text.clone(): {} } } },
+            ]));
+            let [tool] = listing.tools.as_slice() else {
+                panic!("{:?}", listing.left_out);
+            };
+            let spec = format!("{}\n{}", tool.spec.description, tool.spec.parameters);
+            assert_eq!(spec.matches("ab").count(), 4, "{spec:?}");
+            assert_eq!(
+                listing.left_out[0].reason,
+                "its schema has names with hidden characters"
+            );
+        }
     }
 
     #[test]

@@ -5,9 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+use sortie_base::hidden::remove_from_prose;
 use sortie_core::{Image, ToolAnswer, ToolFailure, ToolReply, hex};
 
-use crate::clean::{clean, clean_first};
+use crate::clean::clean_first;
 use crate::secret::Redactor;
 use crate::trouble::Trouble;
 
@@ -39,7 +40,7 @@ pub(crate) fn reply(
     if let Some(structured) = result.structured_content {
         gathered.add_structured(&structured);
     }
-    let text = clean(&redactor.redact(&gathered.finish()));
+    let text = remove_from_prose(&redactor.redact(&gathered.finish()));
     let framed = frame(server, salt, &text);
     if is_error {
         let sentence = format!(

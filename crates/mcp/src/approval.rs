@@ -13,9 +13,9 @@ use crate::Fingerprint;
 /// The file's name in the folder that the caller gives.
 const FILE_NAME: &str = "mcp-approved.json";
 /// The version of the file's shape.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// The largest file that is read.
-const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 /// The most tools of one server that are remembered: one that invents names must not fill the disk.
 const MAX_TOOLS_PER_SERVER: usize = 1_024;
 /// Only its owner reads and writes the file.
@@ -24,18 +24,29 @@ const OWNER_ONLY: u32 = 0o600;
 const OTHERS_WRITE: u32 = 0o022;
 
 /// Whether a tool is the one that was approved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approved {
     /// It is.
     Same,
     /// It was never seen before.
     New,
     /// It was seen before, as something else.
-    Changed,
+    Changed {
+        /// What it said of itself then, where that was kept.
+        before: Option<String>,
+    },
 }
 
-/// A tool as its server announces it: its name and its fingerprint.
-pub type Seen = (String, Fingerprint);
+/// A tool as its server announces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Its server's name for it.
+    pub tool: String,
+    /// What it is.
+    pub fingerprint: Fingerprint,
+    /// What it says of itself, so that a person can compare it with what it says later.
+    pub text: String,
+}
 
 /// Remembers which tools were approved.
 ///
@@ -88,7 +99,16 @@ pub struct ApprovalFile {
     file: PathBuf,
 }
 
-type Servers = BTreeMap<String, BTreeMap<String, Fingerprint>>;
+type Servers = BTreeMap<String, BTreeMap<String, Known>>;
+
+/// A tool that was approved.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Known {
+    fingerprint: Fingerprint,
+    /// Left out where the file would be too large.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+}
 
 #[derive(Serialize, Deserialize)]
 struct Written {
@@ -130,14 +150,24 @@ impl ApprovalFile {
     }
 
     fn write(&self, servers: Servers) -> Result<(), ApprovalError> {
-        let written = Written {
+        let mut written = Written {
             version: VERSION,
             servers,
         };
-        let replaced = serde_json::to_string_pretty(&written)
-            .map_err(io::Error::other)
-            .and_then(|text| replace(&self.file, &text));
-        replaced.map_err(|source| self.unusable(source))
+        let unusable = |source| self.unusable(source);
+        let text = |written: &Written| {
+            let text = serde_json::to_string_pretty(written);
+            text.map_err(|error| unusable(io::Error::other(error)))
+        };
+        let mut whole = text(&written)?;
+        // A file that could not be read again would approve nothing. The fingerprints decide; the
+        // texts are for people.
+        if u64::try_from(whole.len()).is_ok_and(|bytes| bytes > MAX_FILE_BYTES) {
+            let known = written.servers.values_mut().flat_map(BTreeMap::values_mut);
+            known.for_each(|known| known.text = None);
+            whole = text(&written)?;
+        }
+        replace(&self.file, &whole).map_err(unusable)
     }
 
     /// Held while the file is changed, by one process at a time. Beside it, as the file is replaced.
@@ -169,10 +199,12 @@ impl Approvals for ApprovalFile {
     fn approved(&self, server: &str, tools: &[Seen]) -> Result<Vec<Approved>, ApprovalError> {
         let servers = self.read()?;
         let known = servers.get(server);
-        let judge = |(tool, fingerprint): &Seen| match known.and_then(|known| known.get(tool)) {
+        let judge = |seen: &Seen| match known.and_then(|known| known.get(&seen.tool)) {
             None => Approved::New,
-            Some(known) if known == fingerprint => Approved::Same,
-            Some(_) => Approved::Changed,
+            Some(known) if known.fingerprint == seen.fingerprint => Approved::Same,
+            Some(known) => Approved::Changed {
+                before: known.text.clone(),
+            },
         };
         Ok(tools.iter().map(judge).collect())
     }
@@ -181,7 +213,13 @@ impl Approvals for ApprovalFile {
         let lock = self.lock()?;
         let mut servers = self.read()?;
         let known = servers.entry(server.to_owned()).or_default();
-        known.extend(tools.iter().cloned());
+        known.extend(tools.iter().cloned().map(|seen| {
+            let approved = Known {
+                fingerprint: seen.fingerprint,
+                text: Some(seen.text),
+            };
+            (seen.tool, approved)
+        }));
         if known.len() > MAX_TOOLS_PER_SERVER {
             return Err(ApprovalError::TooMany {
                 server: server.to_owned(),
@@ -219,10 +257,11 @@ mod tests {
         let announced = serde_json::json!({
             "name": tool, "description": description, "inputSchema": {}
         });
-        (
-            tool.to_owned(),
-            Fingerprint::of(&serde_json::from_value(announced).unwrap()),
-        )
+        Seen {
+            tool: tool.to_owned(),
+            fingerprint: Fingerprint::of(&serde_json::from_value(announced).unwrap()),
+            text: description.to_owned(),
+        }
     }
 
     #[test]
@@ -231,7 +270,10 @@ mod tests {
         let state = folder.path().join("deep/state");
         let tools = [seen("a", "x"), seen("b", "y")];
         let open = || ApprovalFile::in_folder(&state);
-        assert_eq!(open().approved("s", &tools).unwrap(), [Approved::New; 2]);
+        assert_eq!(
+            open().approved("s", &tools).unwrap(),
+            [Approved::New, Approved::New]
+        );
         open().record("s", &tools[..1]).unwrap();
         assert_eq!(
             open().approved("s", &tools).unwrap(),
@@ -239,11 +281,13 @@ mod tests {
         );
         assert_eq!(
             open().approved("s", &[seen("a", "z")]).unwrap(),
-            [Approved::Changed]
+            [Approved::Changed {
+                before: Some("x".to_owned())
+            }]
         );
         assert_eq!(
             open().approved("other", &tools).unwrap(),
-            [Approved::New; 2]
+            [Approved::New, Approved::New]
         );
         open().record("s", &[seen("a", "z")]).unwrap();
         assert_eq!(
@@ -271,9 +315,9 @@ mod tests {
             assert_eq!(fs::read_to_string(&file).unwrap(), text);
         };
         check("{", 0o600, "damaged");
-        check(r#"{"version": 2, "servers": {}}"#, 0o600, "damaged");
+        check(r#"{"version": 1, "servers": {}}"#, 0o600, "damaged");
         check(
-            r#"{"version": 1, "servers": {}}"#,
+            r#"{"version": 2, "servers": {}}"#,
             0o666,
             "written by others",
         );

@@ -1,30 +1,16 @@
 //! Text of a server as people and models may see it.
 
-/// Leaves out what can be read otherwise than it looks: control characters, changes of the writing
-/// direction, and the invisible letters of the tag block.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().filter(|c| !is_hidden(*c)).collect()
-}
+use sortie_base::hidden::remove;
 
-/// The first `max` characters of cleaned text, with `…` where something is missing.
+/// The first `max` characters without hidden ones, with `…` where something is missing.
 pub(crate) fn clean_first(text: &str, max: usize) -> String {
-    let cleaned = text.chars().filter(|c| !is_hidden(*c));
-    let mut kept: String = cleaned.take(max + 1).collect();
+    let mut kept: String = remove(text).chars().take(max + 1).collect();
     if let Some((end, _)) = kept.char_indices().nth(max) {
         kept.truncate(end);
         kept.pop();
         kept.push('…');
     }
     kept
-}
-
-fn is_hidden(c: char) -> bool {
-    match c {
-        '\n' | '\t' => false,
-        '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => true,
-        '\u{e0000}'..='\u{e007f}' => true,
-        other => other.is_control(),
-    }
 }
 
 #[cfg(test)]
@@ -44,6 +30,8 @@ mod tests {
         ] {
             assert_eq!(clean_first(text, max), expected, "{text:?}");
         }
-        assert_eq!(clean("a\u{2066}b"), "ab");
+        for hidden in sortie_base::hidden::all().filter(|c| !matches!(c, '\n' | '\t')) {
+            assert_eq!(clean_first(&format!("a{hidden}b"), 9), "ab");
+        }
     }
 }

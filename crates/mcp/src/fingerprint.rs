@@ -15,13 +15,12 @@ pub struct Fingerprint(String);
 impl Fingerprint {
     /// The fingerprint of what a server announced.
     pub(crate) fn of(tool: &rmcp::model::Tool) -> Self {
-        let annotations = serde_json::to_value(&tool.annotations).unwrap_or(Value::Null);
         let announced = json!({
             "name": tool.name,
             "title": tool.title,
             "description": tool.description,
             "inputSchema": *tool.input_schema,
-            "annotations": annotations,
+            "annotations": annotations(tool),
         });
         let mut text = String::new();
         write_canonical(&announced, &mut text);
@@ -32,6 +31,33 @@ impl Fingerprint {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// The longest announcement that is kept for people: a description and a schema of usual size.
+const MAX_TEXT_CHARS: usize = 8_000;
+
+/// Everything that the fingerprint covers, for people, exactly as the server wrote it.
+pub(crate) fn announcement(tool: &rmcp::model::Tool) -> String {
+    let mut text = String::new();
+    if let Some(title) = &tool.title {
+        text.push_str(&format!("title: {title}\n"));
+    }
+    let description = tool.description.as_deref().unwrap_or_default();
+    text.push_str(&format!("{description}\n"));
+    let schema = Value::Object((*tool.input_schema).clone());
+    text.push_str(&format!("schema: {schema:#}\n"));
+    let annotations = annotations(tool);
+    if !annotations.is_null() {
+        text.push_str(&format!("annotations: {annotations}\n"));
+    }
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
+        None => text,
+        Some((end, _)) => format!("{}…\n", &text[..end]),
+    }
+}
+
+fn annotations(tool: &rmcp::model::Tool) -> Value {
+    serde_json::to_value(&tool.annotations).unwrap_or(Value::Null)
 }
 
 impl fmt::Display for Fingerprint {

@@ -61,11 +61,13 @@ fn split(server: &str, listing: Listing, judged: &[Approved]) -> Offers {
     for (tool, approved) in listing.tools.into_iter().zip(judged) {
         match approved {
             Approved::Same | Approved::New => offers.tools.push(tool),
-            Approved::Changed => offers.changes.push(ToolChange {
+            Approved::Changed { before } => offers.changes.push(ToolChange {
                 server: server.to_owned(),
                 tool: tool.name,
                 description: tool.spec.description,
                 fingerprint: tool.fingerprint,
+                before: before.clone(),
+                text: tool.text,
             }),
         }
     }
@@ -73,5 +75,9 @@ fn split(server: &str, listing: Listing, judged: &[Approved]) -> Offers {
 }
 
 fn seen(tool: &Announced) -> Seen {
-    (tool.name.clone(), tool.fingerprint.clone())
+    Seen {
+        tool: tool.name.clone(),
+        fingerprint: tool.fingerprint.clone(),
+        text: tool.text.clone(),
+    }
 }

@@ -10,6 +10,7 @@ use futures::stream::{self, StreamExt as _};
 use sortie_core::{Tool, ToolSpec};
 use sortie_net::Guard;
 
+use crate::announced::Announced;
 use crate::approval::Seen;
 use crate::judge::Offers;
 use crate::server::Server;
@@ -60,6 +61,22 @@ pub struct ToolChange {
     pub description: String,
     /// What it is now.
     pub fingerprint: Fingerprint,
+    /// What it said of itself when it was approved, where that was kept; as [`ToolText::text`].
+    pub before: Option<String>,
+    /// What it says of itself now; as [`ToolText::text`].
+    pub text: String,
+}
+
+/// What a server says of an offered tool, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolText {
+    /// The server's name for the tool.
+    pub tool: String,
+    /// Title, description, schema and hints exactly as the server wrote them, hidden characters
+    /// included. Models read the description and the schema without those.
+    pub text: String,
+    /// The hash of it, which was approved.
+    pub fingerprint: Fingerprint,
 }
 
 /// What is known about a server.
@@ -71,6 +88,8 @@ pub struct ServerReport {
     pub state: ServerState,
     /// The tools it offers.
     pub tools: Vec<ToolSpec>,
+    /// What their server says of them, in the same order.
+    pub texts: Vec<ToolText>,
     /// Tools that are not offered, and why.
     pub left_out: Vec<LeftOut>,
     /// Tools that are withdrawn until they are approved again.
@@ -141,7 +160,11 @@ impl Pool {
     pub async fn approve(&self, changes: &[ToolChange]) -> Result<(), ApprovalError> {
         let mut by_server: BTreeMap<String, Vec<Seen>> = BTreeMap::new();
         for change in changes {
-            let seen = (change.tool.clone(), change.fingerprint.clone());
+            let seen = Seen {
+                tool: change.tool.clone(),
+                fingerprint: change.fingerprint.clone(),
+                text: change.text.clone(),
+            };
             by_server
                 .entry(change.server.clone())
                 .or_default()
@@ -191,7 +214,16 @@ async fn report(server: &Arc<Server>) -> ServerReport {
         server: server.name.clone(),
         state,
         tools: tools.iter().map(|tool| tool.spec.clone()).collect(),
+        texts: tools.iter().map(text).collect(),
         left_out: left_out.clone(),
         changes: changes.clone(),
+    }
+}
+
+fn text(tool: &Announced) -> ToolText {
+    ToolText {
+        tool: tool.name.clone(),
+        text: tool.text.clone(),
+        fingerprint: tool.fingerprint.clone(),
     }
 }

@@ -12,12 +12,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use sortie_base::hidden::remove_from_prose;
 use tokio::io::{AsyncRead, AsyncReadExt as _, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
-
-use crate::clean::clean;
 
 /// How much of the error output is kept: its end says why a program stopped.
 const MAX_TAIL_BYTES: usize = 4 * 1024;
@@ -134,7 +133,7 @@ impl Process {
             drain.abort();
         }
         let tail = self.tail.lock().unwrap_or_else(PoisonError::into_inner);
-        clean(
+        remove_from_prose(
             String::from_utf8_lossy(&tail)
                 .trim_start_matches('\u{fffd}')
                 .trim(),

@@ -1,5 +1,7 @@
 //! Small things about text that both models need.
 
+use sortie_base::hidden::is_hidden;
+
 /// The first `max_chars` characters, with a mark if something is missing.
 pub(crate) fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
@@ -8,11 +10,10 @@ pub(crate) fn cut(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// A name that somebody else gave, as it can be shown and kept: no control characters, and not long.
+/// A name that somebody else gave, as it can be shown and kept: no hidden characters, and not long.
 pub(crate) fn plain_name(name: &str) -> String {
     const MOST_CHARS: usize = 200;
-    let plain: String = name.chars().filter(|letter| !letter.is_control()).collect();
-    cut(&plain, MOST_CHARS)
+    cut(&name.replace(is_hidden, ""), MOST_CHARS)
 }
 
 #[cfg(test)]

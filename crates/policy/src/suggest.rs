@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sortie_base::hidden::is_hidden;
 use sortie_shell::{Simple, Understanding};
 
 use crate::object::{Kind, Object};
@@ -137,7 +138,7 @@ pub fn suggest(call: &Call<'_>) -> Vec<String> {
         .into_iter()
         .filter(|text| {
             let rule: Result<Rule, _> = text.parse();
-            rule.is_ok_and(|rule| rule.permits(&object)) && !text.contains(char::is_control)
+            rule.is_ok_and(|rule| rule.permits(&object)) && !text.contains(is_hidden)
         })
         .collect()
 }

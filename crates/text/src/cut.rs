@@ -3,6 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
+use sortie_base::hidden::remove_from_prose;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -93,13 +94,19 @@ pub fn cut_middle(text: &str, max_chars: usize, marker: &str) -> Cut {
 
 /// Makes text safe to show on one line of a terminal.
 ///
-/// Escape sequences and the controls that reorder text are removed; control characters, line ends
-/// and runs of white space become one space; nothing is left at either end.
+/// Escape sequences and hidden characters are removed; control characters, line ends and runs of
+/// white space become one space; nothing is left at either end.
 pub fn one_line(text: &str) -> String {
+    let spaced: String = Visible::new(text)
+        .map(|character| match character {
+            character if character.is_control() || character.is_whitespace() => ' ',
+            character => character,
+        })
+        .collect();
     let mut line = String::with_capacity(text.len());
     let mut gap = false;
-    for character in Visible::new(text).filter(|character| !is_bidi_control(*character)) {
-        if character.is_control() || character.is_whitespace() {
+    for character in remove_from_prose(&spaced).chars() {
+        if character == ' ' {
             gap = true;
             continue;
         }
@@ -115,10 +122,7 @@ pub fn one_line(text: &str) -> String {
 /// Makes text of several lines safe to show on a terminal: as [`one_line`], but line ends, tabs
 /// and spaces stay.
 pub fn strip_sequences(text: &str) -> String {
-    Visible::new(text)
-        .filter(|character| !is_bidi_control(*character))
-        .filter(|character| !character.is_control() || matches!(character, '\n' | '\t'))
-        .collect()
+    remove_from_prose(&Visible::new(text).collect::<String>())
 }
 
 fn offset_of_char(text: &str, index: usize) -> usize {
@@ -129,15 +133,6 @@ fn offset_of_char(text: &str, index: usize) -> usize {
 
 fn split_at_char(text: &str, index: usize) -> (&str, &str) {
     text.split_at(offset_of_char(text, index))
-}
-
-/// The controls that change the direction of what follows: with them, a line can be made to read
-/// as something else than it is.
-const fn is_bidi_control(character: char) -> bool {
-    matches!(
-        character,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    )
 }
 
 /// The characters of a text without its terminal escape sequences (ECMA-48).

@@ -1,5 +1,7 @@
 //! Text as a reader sees it: nothing that hides, reorders or moves the cursor.
 
+use sortie_base::hidden::remove_from_prose;
+
 /// The first `max_chars` characters, and how many there are altogether.
 pub(crate) fn cut(text: &str, max_chars: usize) -> (&str, usize) {
     let total = text.chars().count();
@@ -16,7 +18,7 @@ pub(crate) fn clean(text: &str) -> String {
     let mut lines = Vec::new();
     let mut empty = true;
     for line in text.split(['\n', '\r', '\u{2028}', '\u{2029}', '\u{85}']) {
-        let line: String = line.chars().filter(|c| is_seen(*c)).collect();
+        let line = remove_from_prose(line);
         let line = line.trim_end();
         if !(empty && line.is_empty()) {
             lines.push(line.to_owned());
@@ -30,31 +32,13 @@ pub(crate) fn clean(text: &str) -> String {
 pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
     let words: Vec<String> = text
         .split_whitespace()
-        .map(|word| word.chars().filter(|c| is_seen(*c)).collect::<String>())
+        .map(remove_from_prose)
         .filter(|word| !word.is_empty())
         .collect();
     let line = words.join(" ");
     match cut(&line, max_chars) {
         (short, total) if total > max_chars => format!("{short}…"),
         (whole, _) => whole.to_owned(),
-    }
-}
-
-/// Whether a reader could see a character, or needs it to see others rightly.
-fn is_seen(c: char) -> bool {
-    match c {
-        '\t' => true,
-        c if c.is_control() => false,
-        // Soft hyphen, zero width, marks and orders of direction, invisible operators. The joiners
-        // U+200C and U+200D stay: scripts and emoji are spelled with them.
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' => false,
-        '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}' => false,
-        // Fillers that look like nothing.
-        '\u{115f}' | '\u{1160}' | '\u{3164}' | '\u{ffa0}' => false,
-        // Interlinear notes; tags and the second set of variation selectors, which spell whole
-        // hidden sentences.
-        '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}' => false,
-        _ => true,
     }
 }
 
@@ -76,6 +60,16 @@ mod tests {
             "👨\u{200d}👩\u{200d}👧 نام\u{200c}ها",
         );
         check("tab\tstays", "tab\tstays");
+    }
+
+    #[test]
+    fn every_hidden_character_is_gone() {
+        for hidden in sortie_base::hidden::all().filter(|c| !c.is_whitespace()) {
+            let text = format!("a{hidden}b");
+            let expected = remove_from_prose(&text);
+            assert_eq!(clean(&text), expected);
+            assert_eq!(one_line(&text, 9), expected);
+        }
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
+use sortie_base::hidden::is_hidden;
+
 /// Names that tell programs on the person's machine what to run or whom to trust. A change of
 /// theirs is not applied, wherever they stand in a path.
 pub const PROTECTED_NAMES: &[&str] = &[
@@ -40,10 +42,7 @@ pub(crate) fn is_among(path: &[u8], names: &[String]) -> bool {
 
 /// A path for a command that a person may copy: a shell takes it for nothing but a name.
 pub(crate) fn quoted(path: &[u8]) -> String {
-    let text: String = String::from_utf8_lossy(path)
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
-        .collect();
+    let text = String::from_utf8_lossy(path).replace(is_hidden, "\u{fffd}");
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
     if text.chars().all(is_plain) {
         return text;

@@ -1,26 +1,85 @@
 // Text of others, made safe to look at: nothing in it may hide, reorder or restyle what a person reads.
+import { DRAWN, HIDDEN, JOINING, PICTOGRAPHS, SPACES, TAG_FLAGS } from "./hidden";
 
 /** Colours and cursor moves of terminals: CSI, OSC and the short forms. */
 const ANSI = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]{0,2000}(?:\u0007|\u001b\\)|[PX^_][^\u001b]{0,2000}\u001b\\|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
-/** Marks that turn the direction of a line, and characters that show nothing but can carry words. */
-const HIDDEN = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u200b\u2060-\u2064\ufeff\u00ad\u180e\u{e0000}-\u{e007f}]/gu;
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]/g;
 
-/** Removes sequences of terminals; shows other control and hidden characters by name. */
-export function clean(text: string): string {
-  return text
-    .replace(/\r\n?/g, "\n")
-    .replace(ANSI, "")
-    .replace(CONTROL, shown)
-    .replace(HIDDEN, (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
+type Ranges = readonly (readonly [number, number])[];
+
+function set(...all: Ranges[]): string {
+  return all.flat().map(([first, last]) => `\\u{${first.toString(16)}}-\\u{${last.toString(16)}}`).join("");
 }
 
-/** Pictures of control characters have a block of their own. */
-function shown(character: string): string {
-  const code = character.charCodeAt(0);
-  if (code < 0x20) return String.fromCharCode(0x2400 + code);
-  if (code === 0x7f) return "␡";
-  return "�";
+/** A backslash is written out in front of `u{`, so that no text looks like another with a hidden character. */
+const EXACT = new RegExp(`[${set(HIDDEN, SPACES)}]|\\\\(?=u\\{)`, "gu");
+/** Line feeds and tabs are part of the layout. */
+const IN_PROSE = new RegExp(`(?![\\n\\t])[${set(HIDDEN)}]`, "u");
+
+function within(ranges: Ranges, character: string | undefined): boolean {
+  const code = character?.codePointAt(0);
+  return code !== undefined && ranges.some(([first, last]) => first <= code && code <= last);
+}
+
+function written(character: string): string {
+  return `\\u{${character.codePointAt(0)!.toString(16)}}`;
+}
+
+/** What somebody decides by (commands, paths, names), with every hidden character and unusual space written out. Two texts are never shown alike. */
+export function exact(text: string): string {
+  return text.replace(EXACT, (character, at: number) => {
+    if (character === "\n") return character;
+    if (character === "\t" && /(?:^|\n)[ \t]*$/.test(text.slice(text.lastIndexOf("\n", at) + 1, at))) return character;
+    return written(character);
+  });
+}
+
+/** The same on one line. */
+export function exactLine(text: string): string {
+  return text.replace(EXACT, written);
+}
+
+/** Prose of others: removes sequences of terminals, and writes out hidden characters that no emoji and no script is spelled with. */
+export function clean(text: string): string {
+  const plain = text.replace(/\r\n?/g, "\n").replace(ANSI, "");
+  if (!IN_PROSE.test(plain)) return plain;
+  const characters = [...plain];
+  let out = "";
+  let earlier: string | undefined;
+  let before: string | undefined;
+  for (let at = 0; at < characters.length; at++) {
+    const character = characters[at]!;
+    const flag = character === "\u{1f3f4}" && TAG_FLAGS.find((flag) => characters.slice(at, at + 7).join("") === flag);
+    if (flag) {
+      out += flag;
+      at += 6;
+      earlier = before = undefined;
+      continue;
+    }
+    if (!IN_PROSE.test(character) || within(DRAWN, character) || spells(earlier, before, character, characters[at + 1])) {
+      out += character;
+      [earlier, before] = [before, character];
+    } else {
+      out += written(character);
+    }
+  }
+  return out;
+}
+
+/** Whether an invisible character is part of the spelling of its neighbours. */
+function spells(earlier: string | undefined, before: string | undefined, character: string, after: string | undefined): boolean {
+  const letter = (one: string | undefined) => within(JOINING, one) && !within(HIDDEN, one);
+  switch (character) {
+    case "\ufe0e":
+    case "\ufe0f":
+      return within(PICTOGRAPHS, before) || (/^[0-9#*]$/.test(before ?? "") && after === "\u20e3");
+    case "\u200d":
+      if ((within(PICTOGRAPHS, before) || (before === "\ufe0f" && within(PICTOGRAPHS, earlier))) && within(PICTOGRAPHS, after)) return true;
+      return letter(before) && letter(after);
+    case "\u200c":
+      return letter(before) && letter(after);
+    default:
+      return false;
+  }
 }
 
 /** One line: for labels, where a line break would hide what follows. */

@@ -25,6 +25,11 @@ const MACHINE: [&str; 3] = [
 /// Reading the environment.
 const ENVIRONMENT: &str = concat!("env::", "var");
 
+/// The one table of hidden characters, and its copy for the page, which a test compares with it.
+const HIDDEN: [&str; 2] = ["crates/base/src/hidden.rs", "web/src/markdown/hidden.ts"];
+/// Characters that every table of hidden characters has and no other code needs, as hex digits.
+const TELLING: [&str; 5] = ["202e", "200b", "2066", "3164", "e0000"];
+
 /// Every break of a rule, as `path:line: what`.
 pub(super) fn problems() -> Result<Vec<String>> {
     let mut problems = Vec::new();
@@ -83,6 +88,17 @@ fn judge(path: &str, text: &str) -> Vec<String> {
         }
     }
     let lines = lines_of_code(text);
+    if is_shipped(path) && !is_test(path) && !HIDDEN.contains(&path) {
+        for (index, line) in text.lines().take(lines).enumerate() {
+            if let Some(code) = TELLING.iter().find(|code| spells(line, code)) {
+                problems.push(format!(
+                    "{path}:{}: U+{code}: the one table of hidden characters is {}",
+                    index + 1,
+                    HIDDEN[0]
+                ));
+            }
+        }
+    }
     if source && !is_test(path) && lines > MAX_LINES {
         problems.push(format!(
             "{path}: {lines} lines before its tests; {MAX_LINES} is the most: split it"
@@ -97,6 +113,22 @@ fn names(line: &str, folder: &str) -> bool {
         let before = line[..at].chars().next_back();
         before.is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '_' | '.' | '-' | '}' | '*'))
     })
+}
+
+/// Whether a file is code that people run: of a crate, or of the page.
+fn is_shipped(path: &str) -> bool {
+    let code = [".rs", ".ts", ".tsx"].iter().any(|end| path.ends_with(end));
+    code && ((path.starts_with("crates/") && path.contains("/src/"))
+        || path.starts_with("web/src/"))
+}
+
+/// Whether the line has the character as an escape, in the way of Rust or of JavaScript, or as a
+/// number.
+fn spells(line: &str, code: &str) -> bool {
+    let line = line.to_ascii_lowercase();
+    [concat!("\\", "u{"), concat!("\\", "u"), "0x"]
+        .iter()
+        .any(|start| line.contains(&format!("{start}{code}")))
 }
 
 fn is_test(path: &str) -> bool {
@@ -115,6 +147,23 @@ mod tests {
 
     fn check(path: &str, text: &str, expected: &[&str]) {
         assert_eq!(judge(path, text), expected, "{path}: {text:.60}");
+    }
+
+    #[test]
+    fn there_is_one_table_of_hidden_characters() {
+        let found = |path: &str, text: &str| judge(path, text).len();
+        for text in [
+            concat!("'\\", "u{202a}'..='\\", "u{202E}' => true"),
+            concat!("/[\\", "u200b]/"),
+            concat!("code === ", "0x3164"),
+        ] {
+            assert_eq!(found("crates/cli/src/a.rs", text), 1, "{text}");
+            assert_eq!(found("web/src/a.ts", text), 1, "{text}");
+            assert_eq!(found("crates/base/src/hidden.rs", text), 0, "{text}");
+            assert_eq!(found("crates/cli/tests/it/a.rs", text), 0, "{text}");
+            let tests = format!("\n#[cfg(test)]\nmod tests {{\n{text}");
+            assert_eq!(found("crates/cli/src/a.rs", &tests), 0, "{text}");
+        }
     }
 
     #[test]

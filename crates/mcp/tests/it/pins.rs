@@ -44,6 +44,10 @@ async fn a_changed_tool_is_withdrawn_until_it_is_approved() {
     assert_eq!(names, ["mcp__srv__poke"]);
     assert_eq!(report.changes[0].tool, "act");
     assert!(report.changes[0].description.starts_with("IMPORTANT"));
+    // A person can compare what it says with what was approved.
+    let before = report.changes[0].before.as_deref().unwrap();
+    assert!(!before.contains("IMPORTANT"), "{before}");
+    assert!(report.changes[0].text.contains("IMPORTANT"));
     // The tool that did not change works on.
     run(&*tool(&pool, "poke"), json!({})).await.unwrap();
 
@@ -70,10 +74,9 @@ async fn approvals_survive_the_pool() {
     assert!(approved.contains("odd name/é"), "{approved}");
 
     // What was approved under these names is something else now, as far as the file knows.
-    let text = std::fs::read_to_string(&file).unwrap();
-    let line = text.lines().find(|line| line.contains("\"act\"")).unwrap();
-    let other = format!("      \"act\": \"{}\",", "0".repeat(64));
-    std::fs::write(&file, text.replace(line, &other)).unwrap();
+    let mut written: serde_json::Value = serde_json::from_str(&approved).unwrap();
+    written["servers"]["srv"]["act"]["fingerprint"] = json!("0".repeat(64));
+    std::fs::write(&file, written.to_string()).unwrap();
     let (pool, report) = stage.listed("plain").await;
     assert_eq!(report.changes.len(), 1);
     assert!(

@@ -1,6 +1,7 @@
 //! Cutting text: by cases that a reader can check, and by properties over everything else.
 
 use proptest::prelude::*;
+use sortie_base::hidden;
 use sortie_text::{
     columns, cut_columns, cut_middle, first_chars, one_line, pad_columns, strip_sequences,
 };
@@ -161,6 +162,21 @@ fn a_control_string_beyond_the_bound_is_text() {
 }
 
 #[test]
+fn no_hidden_character_is_left() {
+    for character in hidden::all() {
+        let text = format!("a{character}b");
+        let prose = hidden::remove_from_prose(&text);
+        if !character.is_control() && !character.is_whitespace() {
+            assert_eq!(one_line(&text), prose, "{}", character.escape_unicode());
+        }
+        assert!(!one_line(&text).contains(char::is_control));
+        if !character.is_control() {
+            assert_eq!(strip_sequences(&text), prose);
+        }
+    }
+}
+
+#[test]
 fn several_lines_keep_their_shape() {
     let cases = [
         ("a\n\tb  c\n", "a\n\tb  c\n"),
@@ -231,10 +247,8 @@ proptest! {
     #[test]
     fn one_line_has_nothing_that_a_terminal_obeys(text in hard_text()) {
         let line = one_line(&text);
-        let obeyed = |character: char| {
-            character.is_control() || "\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}".contains(character)
-        };
-        prop_assert!(!line.contains(obeyed), "{:?}", line);
+        prop_assert!(!line.contains(char::is_control), "{:?}", line);
+        prop_assert_eq!(&hidden::remove_from_prose(&line), &line);
         prop_assert_eq!(one_line(&line), line);
     }
 }

@@ -1,0 +1,56 @@
+//! The table of hidden characters outside of this crate.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on should say where"
+)]
+
+use std::path::Path;
+
+use sortie_base::hidden::{
+    DRAWN, HIDDEN, JOINING, PICTOGRAPHS, SPACES, TAG_FLAGS, UNICODE_VERSION,
+};
+
+/// The tables as the web page has them.
+fn script() -> String {
+    let lines = |ranges: &[(char, char)]| -> String {
+        let line = |(first, last): &(char, char)| {
+            format!("  [{:#x}, {:#x}],\n", u32::from(*first), u32::from(*last))
+        };
+        ranges.iter().map(line).collect()
+    };
+    let mut text = format!(
+        "// Generated from crates/base/src/hidden.rs (Unicode {UNICODE_VERSION}); do not edit. Renew it with\n// UPDATE_HIDDEN=1 cargo test -p sortie-base\n"
+    );
+    for (name, ranges) in [
+        ("HIDDEN", HIDDEN),
+        ("SPACES", SPACES),
+        ("DRAWN", DRAWN),
+        ("PICTOGRAPHS", PICTOGRAPHS),
+        ("JOINING", &[JOINING]),
+    ] {
+        text.push_str(&format!(
+            "export const {name}: readonly (readonly [number, number])[] = [\n{}];\n",
+            lines(ranges)
+        ));
+    }
+    let flags = TAG_FLAGS.map(|flag| format!("  \"{}\",\n", flag.escape_unicode()));
+    text.push_str(&format!(
+        "export const TAG_FLAGS: readonly string[] = [\n{}];\n",
+        flags.concat()
+    ));
+    text
+}
+
+#[test]
+fn the_page_has_the_same_tables() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/markdown/hidden.ts");
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how a developer updates the file"
+    )]
+    if std::env::var_os("UPDATE_HIDDEN").is_some() {
+        std::fs::write(&path, script()).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), script());
+}
