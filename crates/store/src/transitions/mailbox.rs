@@ -124,11 +124,16 @@ pub(crate) fn leave_reply(connection: &Connection, letter: &ReplyTo) -> Done<Rep
     if inserted > 0 {
         return Ok(Replied::Noted { run: stored.run });
     }
-    let earlier = sql::first(
+    let earlier = letter_about(connection, &request)?;
+    Ok(Replied::TooLate { earlier })
+}
+
+/// The reply that another process left and that was not taken in yet.
+pub(crate) fn letter_about(connection: &Connection, request: &RequestId) -> Done<Option<Reply>> {
+    sql::first(
         connection,
         "SELECT reply FROM mailbox WHERE request_id = ?1",
         [request.as_str()],
         |row| sql::json(row, "reply"),
-    )?;
-    Ok(Replied::TooLate { earlier })
+    )
 }

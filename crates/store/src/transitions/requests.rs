@@ -11,6 +11,7 @@ use crate::fault::{Done, Fault};
 use crate::row::Phase;
 use crate::sql;
 use crate::transitions::deliver::{self, Put};
+use crate::transitions::mailbox::letter_about;
 
 /// Something that a run asks.
 #[derive(Clone, Debug)]
@@ -281,6 +282,12 @@ pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
     let stored = must_load(connection, &reply.request)?;
     if let Some(too_late) = stored.too_late(&reply.reply, reply.at)? {
         return Ok(too_late);
+    }
+    // A letter of another process came first, and its sender was told that it holds.
+    if let Some(earlier) = letter_about(connection, &reply.request)? {
+        return Ok(Replied::TooLate {
+            earlier: Some(earlier),
+        });
     }
     let item = InboxItem::Reply {
         request: reply.request.clone(),

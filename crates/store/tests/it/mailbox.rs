@@ -49,6 +49,18 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
             earlier: earlier.clone()
         }
     );
+    // So is the owner itself, before it has taken the letter in.
+    let own = ReplyTo {
+        request: request_id(1),
+        reply: refused(),
+        at: at(202),
+    };
+    assert_eq!(
+        store.reply(own).await.unwrap(),
+        Replied::TooLate {
+            earlier: earlier.clone()
+        }
+    );
     assert_eq!(
         store.settle_requests(at(300)).await.unwrap(),
         [(run(1), request_id(1))]

@@ -303,6 +303,7 @@ impl World {
             request: asked.request.id.clone(),
             reply: Reply::Answered {
                 by: Answerer::Person,
+                name: None,
                 text: "well.".to_owned(),
             },
             at: at(self.now),

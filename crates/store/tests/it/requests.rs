@@ -20,6 +20,8 @@ pub(crate) fn approval(number: u32, expires: i64) -> Event {
         expires,
         RequestKind::Approval(Box::new(ApprovalRequest {
             tool: "shell".to_owned(),
+            exact: String::new(),
+            dangers: Vec::new(),
             arguments: json!({"command": "make"}),
             preview: None,
             layer: Layer::Mode,
@@ -72,6 +74,7 @@ pub(crate) fn refused() -> Reply {
 pub(crate) fn answered() -> Reply {
     Reply::Answered {
         by: Answerer::Person,
+        name: None,
         text: "the first".to_owned(),
     }
 }
