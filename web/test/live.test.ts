@@ -163,6 +163,7 @@ describe("the world", () => {
     world.take(event("asked", 2, { request: request("r2", "b") }));
     expect([...world.requests.value.keys()]).toEqual(["r1", "r2"]);
     world.take(event("replied", 3, { request_id: "r1" }));
+    expect(world.withdrawn.value?.id).toBe("r1");
     expect([...world.requests.value.keys()]).toEqual(["r2"]);
     world.take(event("cancelled", 4, { task_id: "b" }));
     expect(world.requests.value.size).toBe(0);

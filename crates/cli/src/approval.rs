@@ -1,84 +1,37 @@
-//! Asking the person at the terminal: about calls that change something, and what runs want to
-//! know.
+//! What the person at the terminal reads before deciding, and what a typed line means.
 //!
 //! Fails closed: any other answer than yes is no, and what nobody answers expires. Everything a
-//! model wrote is escaped, so that it cannot draw a prompt.
+//! model wrote is written out, so that it cannot draw a prompt or hide what would run.
 
-use std::io::{self, BufRead, Write};
-use std::sync::Arc;
-
+use console::Style;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
+use sortie_base::hidden::{write_out, write_out_line};
 use sortie_core::{
-    Answerer, ApprovalRequest, Lang, OpenRequest, Question, Reply, RequestId, RequestKind,
+    Answerer, ApprovalRequest, Danger, Lang, OpenRequest, Question, Reply, RequestKind, Timestamp,
 };
 use sortie_text::{cut_middle, t};
-use tokio::sync::{Mutex as AsyncMutex, mpsc};
 
-use crate::escape::escaped;
-use crate::screen::Screen;
-use crate::settings::Settings;
-
-/// How much of a command or a value is shown. Longer ones are cut in the middle, visibly.
+/// How much of a value is shown. Longer ones are cut in the middle, visibly.
 const SHOWN_CHARS: usize = 4_000;
+/// How much is shown of what would run: all of any command that is not absurd. `sortie approvals
+/// show` has the whole.
+const EXACT_CHARS: usize = 32_000;
 /// How many lines of a change are shown.
 const SHOWN_DIFF_LINES: usize = 24;
-/// Arguments of our own tools that the question itself or the change shows. Whatever else a call has
-/// is listed, and of tools that are not ours everything is.
+/// Arguments of our own tools that the change shows. Whatever else a call has is listed.
 const TOLD_ELSEWHERE: &[(&str, &[&str])] = &[
-    ("exec", &["command"]),
-    ("write_file", &["path", "content"]),
-    ("edit_file", &["path", "old_string", "new_string"]),
+    ("write_file", &["content"]),
+    ("edit_file", &["old_string", "new_string"]),
 ];
-/// Lines typed and not read yet; more are dropped.
-const TYPED_LINES: usize = 16;
 /// Who answers at a terminal, as audits name them.
 pub(crate) const AT_TERMINAL: &str = "terminal";
 
-/// The person at the terminal.
-#[derive(Debug)]
-pub(crate) struct Person {
-    lang: Lang,
-    screen: Arc<Screen>,
-    /// One question at a time.
-    typed: AsyncMutex<Option<mpsc::Receiver<String>>>,
-}
-
-impl Person {
-    /// The person at the terminal, if somebody sits there.
-    pub(crate) fn at(settings: &Settings, screen: &Arc<Screen>) -> Option<Arc<Self>> {
-        settings.terminal.has_person().then(|| {
-            Arc::new(Self {
-                lang: settings.lang,
-                screen: Arc::clone(screen),
-                typed: AsyncMutex::new(None),
-            })
-        })
-    }
-
-    /// Asks, and waits for a line. `None` if no answer will come.
-    pub(crate) async fn answer(self: Arc<Self>, asked: OpenRequest) -> Option<(RequestId, Reply)> {
-        let mut typed = self.typed.lock().await;
-        let typed = typed.get_or_insert_with(read_lines);
-        // What was typed before the question is no answer to it.
-        while typed.try_recv().is_ok() {}
-        let _pause = self.screen.pause();
-        prompt(&question(self.lang, &asked));
-        // Who has closed the terminal will not answer: that is a no, as any other line is.
-        let line = typed.recv().await.unwrap_or_else(|| {
-            prompt("\n");
-            String::new()
-        });
-        let reply = reply(&asked.request.kind, &line)?;
-        Some((asked.request.id, reply))
-    }
-}
-
-/// What a typed line means; `None` if it is no answer.
-pub(crate) fn reply(asked: &RequestKind, line: &str) -> Option<Reply> {
+/// What a line typed by this person means; `None` if it is no answer.
+pub(crate) fn reply(asked: &RequestKind, line: &str, person: &str) -> Option<Reply> {
     let line = line.trim();
     match asked {
-        RequestKind::Approval(approval) => Some(verdict(approval, line)),
+        RequestKind::Approval(approval) => Some(verdict(approval, line, person)),
         RequestKind::Question(question) => {
             let chosen = line
                 .parse::<usize>()
@@ -92,14 +45,15 @@ pub(crate) fn reply(asked: &RequestKind, line: &str) -> Option<Reply> {
             };
             Some(Reply::Answered {
                 by: Answerer::Person,
+                name: Some(person.to_owned()),
                 text: text.to_owned(),
             })
         }
     }
 }
 
-fn verdict(approval: &ApprovalRequest, line: &str) -> Reply {
-    let by = AT_TERMINAL.to_owned();
+fn verdict(approval: &ApprovalRequest, line: &str, person: &str) -> Reply {
+    let by = person.to_owned();
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let word = word.to_lowercase();
     let lasting = word
@@ -109,7 +63,17 @@ fn verdict(approval: &ApprovalRequest, line: &str) -> Reply {
             number => number.parse::<usize>().ok(),
         })
         .and_then(|number| approval.lasting.get(number.checked_sub(1)?));
+    // What is dangerous takes the whole word, and never more than this one call.
+    let is_dangerous = !approval.dangers.is_empty();
     match (word.as_str(), lasting) {
+        ("yes" | "是", _) if is_dangerous && rest.is_empty() => {
+            Reply::Approved { by, lasting: None }
+        }
+        (_, _) if is_dangerous => Reply::Refused {
+            by,
+            words: Some(rest.trim().to_owned())
+                .filter(|words| matches!(word.as_str(), "n" | "no" | "否") && !words.is_empty()),
+        },
         ("y" | "yes" | "是", _) => Reply::Approved { by, lasting: None },
         ("always" | "总是", _) => Reply::Approved {
             by,
@@ -127,28 +91,6 @@ fn verdict(approval: &ApprovalRequest, line: &str) -> Reply {
     }
 }
 
-/// The only reader of stdin, for the life of the process: a read cannot be taken back, so an
-/// abandoned question must not leave a second one behind.
-fn read_lines() -> mpsc::Receiver<String> {
-    let (sender, receiver) = mpsc::channel(TYPED_LINES);
-    std::thread::spawn(move || {
-        for line in io::stdin().lock().lines() {
-            let Ok(line) = line else { return };
-            if let Err(mpsc::error::TrySendError::Closed(_)) = sender.try_send(line) {
-                return;
-            }
-        }
-    });
-    receiver
-}
-
-fn prompt(text: &str) {
-    let mut stream = io::stderr().lock();
-    // If the terminal is gone, no answer will come either, and that means no.
-    stream.write_all(text.as_bytes()).ok();
-    stream.flush().ok();
-}
-
 /// The question with everything that a person needs to decide.
 pub(crate) fn question(lang: Lang, asked: &OpenRequest) -> String {
     match &asked.request.kind {
@@ -158,49 +100,120 @@ pub(crate) fn question(lang: Lang, asked: &OpenRequest) -> String {
 }
 
 fn approval_question(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> String {
-    let mut lines = match &approval.preview {
+    let agent = write_out_line(&asked.agent);
+    let label = write_out_line(&asked.label);
+    let tool = write_out_line(&approval.tool);
+    let mut lines = vec![t!(
+        lang,
+        "approval-asks",
+        agent = agent.as_str(),
+        label = label.as_str(),
+        tool = tool.as_str()
+    )];
+    lines.extend(exact_lines(lang, asked, approval));
+    let mut notes = other_arguments(approval);
+    notes.extend(match &approval.preview {
         Some(preview) => first_lines(lang, preview.lines().map(str::to_owned)),
         None => details(lang, &approval.arguments),
-    };
-    lines.extend(other_arguments(approval));
-    let hidden = subject(approval)
-        .chars()
-        .count()
-        .saturating_sub(SHOWN_CHARS);
-    if hidden > 0 {
-        lines.push(t!(lang, "approval-hidden", count = hidden));
-    }
-    lines.push(t!(
+    });
+    notes.push(t!(
         lang,
         "approval-reason",
         reason = shown(&approval.reason)
     ));
-    for (index, rule) in approval.lasting.iter().enumerate() {
+    if approval.dangers.is_empty() {
+        notes.extend(approval.lasting.iter().enumerate().map(|(index, rule)| {
+            t!(
+                lang,
+                "approval-lasting",
+                number = index + 1,
+                rule = shown(rule)
+            )
+        }));
+    }
+    lines.extend(notes.into_iter().map(|note| format!("  | {note}")));
+    let red = Style::new().red().bold().for_stderr();
+    let dangers = danger_lines(lang, &approval.dangers).into_iter();
+    lines.extend(dangers.map(|line| red.apply_to(line).to_string()));
+    let key = match (&*approval.dangers, &*approval.lasting) {
+        ([_, ..], _) => "approval-question-danger",
+        ([], []) => "approval-question-once",
+        ([], [_, ..]) => "approval-question",
+    };
+    lines.push(t!(lang, key, agent = agent, label = label, tool = tool));
+    lines.join("\n") + " "
+}
+
+/// What would run, verbatim, on lines of its own.
+fn exact_lines(lang: Lang, asked: &OpenRequest, approval: &ApprovalRequest) -> Vec<String> {
+    let exact = cut_middle(&approval.exact, EXACT_CHARS, "\n[…]\n");
+    let bold = Style::new().bold().for_stderr();
+    let mut lines: Vec<String> = exact
+        .text
+        .split('\n')
+        .map(|line| format!("    {}", bold.apply_to(write_out(line))))
+        .collect();
+    if exact.left_out > 0 {
         lines.push(t!(
             lang,
-            "approval-lasting",
-            number = index + 1,
-            rule = shown(rule)
+            "approval-hidden",
+            count = exact.left_out,
+            id = asked.request.id.as_str()
         ));
     }
-    let mut lines: Vec<String> = lines
-        .into_iter()
-        .map(|line| format!("  | {line}"))
-        .collect();
-    let key = if approval.lasting.is_empty() {
-        "approval-question-once"
-    } else {
-        "approval-question"
+    lines
+}
+
+/// What is dangerous about a call, a line each.
+pub(crate) fn danger_lines(lang: Lang, dangers: &[Danger]) -> Vec<String> {
+    let line = |danger: &Danger| {
+        t!(
+            lang,
+            "approval-danger",
+            command = shown(&danger.command),
+            why = shown(&danger.why),
+            instead = shown(&danger.instead)
+        )
     };
-    lines.push(t!(
-        lang,
-        key,
-        agent = escaped(&asked.agent),
-        label = escaped(&asked.label),
-        tool = escaped(&approval.tool),
-        what = shown(&subject(approval))
-    ));
-    lines.join("\n") + " "
+    dangers.iter().map(line).collect()
+}
+
+/// Why a prompt was withdrawn: who replied what elsewhere, and when.
+pub(crate) fn replied_elsewhere(
+    lang: Lang,
+    reply: Option<&Reply>,
+    at: Option<Timestamp>,
+) -> String {
+    let at = at.map(Timestamp::to_rfc3339).unwrap_or_default();
+    let (by, words) = match reply {
+        None => return t!(lang, "withdrawn-ended"),
+        Some(Reply::Expired) => return t!(lang, "withdrawn-expired", at = at),
+        Some(Reply::Approved { by, lasting: None }) => (shown(by), t!(lang, "replied-approved")),
+        Some(Reply::Approved {
+            by,
+            lasting: Some(rule),
+        }) => (
+            shown(by),
+            t!(lang, "replied-approved-always", rule = shown(rule)),
+        ),
+        Some(Reply::Refused { by, words: None }) => (shown(by), t!(lang, "replied-denied")),
+        Some(Reply::Refused {
+            by,
+            words: Some(words),
+        }) => (
+            shown(by),
+            t!(lang, "replied-denied-because", words = shown(words)),
+        ),
+        Some(Reply::Answered { by, name, text }) => {
+            let by = match (by, name) {
+                (Answerer::Parent, _) => t!(lang, "replied-by-parent"),
+                (Answerer::Person, None) => t!(lang, "replied-by-person"),
+                (Answerer::Person, Some(name)) => shown(name),
+            };
+            (by, shown(text))
+        }
+    };
+    t!(lang, "withdrawn-replied", by = by, at = at, words = words)
 }
 
 fn plain_question(lang: Lang, asked: &OpenRequest, question: &Question) -> String {
@@ -216,40 +229,35 @@ fn plain_question(lang: Lang, asked: &OpenRequest, question: &Question) -> Strin
         None => t!(
             lang,
             "question-prompt",
-            agent = escaped(&asked.agent),
-            label = escaped(&asked.label)
+            agent = write_out_line(&asked.agent),
+            label = write_out_line(&asked.label)
         ),
         Some(default) => t!(
             lang,
             "question-prompt-default",
-            agent = escaped(&asked.agent),
-            label = escaped(&asked.label),
+            agent = write_out_line(&asked.agent),
+            label = write_out_line(&asked.label),
             default = shown(default)
         ),
     });
     lines.join("\n") + " "
 }
 
-/// What the call is about: the command, the path, or all of it.
-pub(crate) fn subject(approval: &ApprovalRequest) -> String {
-    let named = told_elsewhere(&approval.tool).first();
-    let named = named.and_then(|name| approval.arguments.get(name)?.as_str());
-    named.map_or_else(|| approval.arguments.to_string(), str::to_owned)
-}
-
-fn told_elsewhere(tool: &str) -> &'static [&'static str] {
-    let mut ours = TOLD_ELSEWHERE.iter();
-    ours.find(|(name, _)| *name == tool)
-        .map_or(&[], |(_, told)| told)
-}
-
-/// Arguments that neither the question nor the change shows.
+/// Arguments that neither the exact text nor the change shows.
 fn other_arguments(approval: &ApprovalRequest) -> Vec<String> {
-    let told = told_elsewhere(&approval.tool);
+    if approval.exact == approval.arguments.to_string() {
+        return Vec::new();
+    }
+    let told = TOLD_ELSEWHERE
+        .iter()
+        .find(|(name, _)| *name == approval.tool);
+    let told = told.map_or(&[][..], |(_, told)| *told);
     let all = approval.arguments.as_object().into_iter().flatten();
-    all.filter(|(name, _)| !told.contains(&name.as_str()))
-        .map(|(name, value)| shown(&format!("{name}: {value}")))
-        .collect()
+    all.filter(|(name, value)| {
+        !told.contains(&name.as_str()) && value.as_str() != Some(&approval.exact)
+    })
+    .map(|(name, value)| shown(&format!("{name}: {value}")))
+    .collect()
 }
 
 /// What else a person should see before saying yes.
@@ -287,7 +295,7 @@ fn changed_lines(old: &str, new: &str) -> Vec<String> {
 }
 
 fn first_lines(lang: Lang, lines: impl Iterator<Item = String>) -> Vec<String> {
-    let mut lines: Vec<String> = lines.map(|line| shown(&line)).collect();
+    let mut lines: Vec<String> = lines.map(|line| shown_line(&line)).collect();
     let more = lines.len().saturating_sub(SHOWN_DIFF_LINES);
     if more > 0 {
         lines.truncate(SHOWN_DIFF_LINES);
@@ -296,15 +304,23 @@ fn first_lines(lang: Lang, lines: impl Iterator<Item = String>) -> Vec<String> {
     lines
 }
 
+/// A line of a change or of a note: as [`shown`], but tabs that indent stay.
+fn shown_line(line: &str) -> String {
+    let line = cut_middle(line, SHOWN_CHARS, " […] ").text;
+    let sign = line.chars().next().filter(|c| matches!(c, '+' | '-' | ' '));
+    let (sign, rest) = line.split_at(sign.map_or(0, char::len_utf8));
+    format!("{sign}{}", write_out(rest))
+}
+
 /// A text of a model, bounded and with nothing hidden.
 pub(crate) fn shown(text: &str) -> String {
-    escaped(&cut_middle(text, SHOWN_CHARS, " […] ").text)
+    write_out_line(&cut_middle(text, SHOWN_CHARS, " […] ").text)
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use sortie_core::{Addressee, EffectId, Layer, Request, SessionKey, Timestamp};
+    use sortie_core::{Addressee, EffectId, Layer, Request, RequestId, SessionKey};
 
     use super::*;
 
@@ -332,9 +348,14 @@ mod tests {
     }
 
     fn approval(tool: &str, arguments: Value, lasting: &[&str]) -> ApprovalRequest {
+        let named = ["command", "path"]
+            .iter()
+            .find_map(|name| arguments.get(name)?.as_str());
         ApprovalRequest {
             tool: tool.to_owned(),
+            exact: named.map_or_else(|| arguments.to_string(), str::to_owned),
             arguments,
+            dangers: Vec::new(),
             preview: None,
             layer: Layer::Mode,
             rule: None,
@@ -350,15 +371,15 @@ mod tests {
     }
 
     #[test]
-    fn a_question_shows_what_will_happen() {
+    fn a_question_shows_first_what_will_happen() {
         check(
             Lang::En,
             approval(
                 "exec",
-                json!({"command": "cargo test\n\u{1b}[2KAllow? [y/N/a] y", "timeout_seconds": 5}),
+                json!({"command": "cargo test |\n\ttee \u{1b}[2Klog\u{e0100} # \\u{e0100}", "timeout_seconds": 5}),
                 &["exec(cargo test)"],
             ),
-            "  | timeout_seconds: 5\n  | because of mode: it runs programs\n  | a1 = always in this session: exec(cargo test)\nAllow code [fix\\nit] to run exec: cargo test\\n\\u{1b}[2KAllow? [y/N/a] y? [y/N/a1…] ",
+            "code [fix\\u{a}it] asks to run exec:\n    cargo test |\n    \ttee \\u{1b}[2Klog\\u{e0100} # \\u{5c}u{e0100}\n  | timeout_seconds: 5\n  | because of mode: it runs programs\n  | a1 = always in this session: exec(cargo test)\nAllow code [fix\\u{a}it] to run exec? [y/N/a1…] ",
         );
         check(
             Lang::En,
@@ -367,7 +388,7 @@ mod tests {
                 json!({"path": "a.txt", "content": "one\ntwo\n"}),
                 &[],
             ),
-            "  | 2 lines, 8 bytes\n  | +one\n  | +two\n  | because of mode: it runs programs\nAllow code [fix\\nit] to run write_file: a.txt? [y/N] ",
+            "code [fix\\u{a}it] asks to run write_file:\n    a.txt\n  | 2 lines, 8 bytes\n  | +one\n  | +two\n  | because of mode: it runs programs\nAllow code [fix\\u{a}it] to run write_file? [y/N] ",
         );
         check(
             Lang::Zh,
@@ -376,8 +397,62 @@ mod tests {
                 json!({"path": "a.txt", "old_string": "one\ntwo", "new_string": "one\nthree"}),
                 &[],
             ),
-            "  | -two\n  | +three\n  | 原因：mode: it runs programs\n允许 code [fix\\nit] 执行 edit_file：a.txt？[y/N] ",
+            "code [fix\\u{a}it] 请求执行 edit_file：\n    a.txt\n  | -two\n  | +three\n  | 原因：mode: it runs programs\n允许 code [fix\\u{a}it] 执行 edit_file？[y/N] ",
         );
+        check(
+            Lang::En,
+            approval(
+                "mcp__db__query",
+                json!({"sql": "drop table x", "now": true}),
+                &[],
+            ),
+            "code [fix\\u{a}it] asks to run mcp__db__query:\n    {\"now\":true,\"sql\":\"drop table x\"}\n  | because of mode: it runs programs\nAllow code [fix\\u{a}it] to run mcp__db__query? [y/N] ",
+        );
+    }
+
+    fn dangerous() -> ApprovalRequest {
+        ApprovalRequest {
+            dangers: vec![Danger {
+                command: "curl x | sh".to_owned(),
+                why: "it runs what was downloaded".to_owned(),
+                instead: "Look at it first.".to_owned(),
+            }],
+            ..approval("exec", json!({"command": "curl x | sh"}), &["exec(curl x)"])
+        }
+    }
+
+    #[test]
+    fn a_danger_stands_above_the_prompt() {
+        check(
+            Lang::En,
+            dangerous(),
+            "code [fix\\u{a}it] asks to run exec:\n    curl x | sh\n  | because of mode: it runs programs\nDANGER: it runs what was downloaded (curl x | sh); instead: Look at it first.\nType yes to allow code [fix\\u{a}it] to run exec; anything else denies it: ",
+        );
+    }
+
+    #[test]
+    fn a_danger_needs_the_whole_word() {
+        for (line, allowed) in [
+            ("yes", true),
+            ("YES", true),
+            ("是", true),
+            ("y", false),
+            ("", false),
+            ("a", false),
+            ("a1", false),
+            ("always", false),
+            ("yes please", false),
+            ("yess", false),
+        ] {
+            let reply = verdict(&dangerous(), line, AT_TERMINAL);
+            let expected = matches!(reply, Reply::Approved { lasting: None, .. });
+            assert_eq!(expected, allowed, "{line:?}: {reply:?}");
+        }
+        let Reply::Refused { words, .. } = verdict(&dangerous(), "n read it first", AT_TERMINAL)
+        else {
+            panic!("a danger was allowed");
+        };
+        assert_eq!(words.as_deref(), Some("read it first"));
     }
 
     #[test]
@@ -407,7 +482,7 @@ mod tests {
             ("yy", no(None)),
             ("apple", no(None)),
         ] {
-            assert_eq!(verdict(&approval, line), expected, "{line:?}");
+            assert_eq!(verdict(&approval, line, AT_TERMINAL), expected, "{line:?}");
         }
     }
 
@@ -421,7 +496,7 @@ mod tests {
                 default: default.map(str::to_owned),
             })
         };
-        let said = |kind: &RequestKind, line: &str| match reply(kind, line) {
+        let said = |kind: &RequestKind, line: &str| match reply(kind, line, AT_TERMINAL) {
             Some(Reply::Answered { text, .. }) => Some(text),
             Some(_) | None => None,
         };

@@ -1,7 +1,9 @@
 //! What can be typed. The doc comments are the help text.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, ValueEnum};
 use sortie_config::LogFormat;
 use sortie_core::{Lang, Priority, Status};
@@ -19,6 +21,36 @@ pub(crate) struct Arguments {
     pub(crate) global: GlobalArguments,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// The flag that takes every question away.
+const ASKS_NOTHING: &str = "--yes";
+
+impl Arguments {
+    /// What was typed. Ends the process with a message if it makes no sense.
+    pub(crate) fn of_process() -> Self {
+        Self::of(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// A guess at what was meant must not widen rights: `--mode foo` is not far from `yolo`. The
+    /// message lists the possible values, so none of them is suggested.
+    fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(words).map_err(|mut error| {
+            error.remove(ContextKind::SuggestedValue);
+            let asks_nothing = |value: &ContextValue| match value {
+                ContextValue::String(name) => name == ASKS_NOTHING,
+                ContextValue::Strings(names) => names.iter().any(|name| name == ASKS_NOTHING),
+                _ => false,
+            };
+            if error
+                .get(ContextKind::SuggestedArg)
+                .is_some_and(asks_nothing)
+            {
+                error.remove(ContextKind::SuggestedArg);
+            }
+            error
+        })
+    }
 }
 
 /// What every command understands.
@@ -125,6 +157,29 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    #[test]
+    fn no_guess_widens_rights() {
+        for words in [
+            "run x --mode foo",
+            "run x --mode yol",
+            "run x --mode yoloo",
+            "run x --mode accept",
+            "run x --yess",
+            "run x --ye",
+            "run x --isolation nonee",
+            "spawn x --mode foo",
+        ] {
+            let words = ["sortie"].into_iter().chain(words.split(' '));
+            let error = Arguments::of(words.map(OsString::from))
+                .unwrap_err()
+                .to_string();
+            assert!(!error.contains("tip:"), "{error}");
+        }
+        let words = ["sortie", "run", "x", "--modl", "y"].map(OsString::from);
+        let error = Arguments::of(words).unwrap_err().to_string();
+        assert!(error.contains("'--model'"), "{error}");
+    }
 
     #[test]
     fn the_arguments_hang_together() {

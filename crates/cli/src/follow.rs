@@ -1,26 +1,23 @@
 //! Waiting for runs: progress while they run, and what signals mean for them.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
 use serde_json::json;
+use sortie_base::hidden::write_out_line;
 use sortie_core::{
-    Delivery, ListFilter, Notification, NotificationKind, Reply, RequestFilter, RequestId, RunId,
-    RunRecord, Status, Timestamp, WaitingOn,
+    Delivery, Lang, ListFilter, Notification, NotificationKind, OpenRequest, Replied, Reply,
+    RequestFilter, RequestId, RunId, RunRecord, Status, Timestamp, WaitingOn,
 };
 use sortie_text::t;
 use tokio::time::Instant;
 
-use crate::approval::Person;
+use crate::approval::replied_elsewhere;
 use crate::colors::Colors;
 use crate::engine::{Engine, Feed, Heard};
-use crate::escape::escaped;
 use crate::output;
+use crate::person::{Answer, Person};
 use crate::problem::Problem;
 use crate::progress::Progress;
 use crate::screen::Screen;
@@ -91,26 +88,17 @@ pub(crate) struct Follow<'a> {
 }
 
 /// What the person at the terminal is being asked.
-#[derive(Default)]
+#[derive(Debug)]
 struct Asking {
-    person: Option<Arc<Person>>,
+    person: Option<Person>,
     asked: BTreeSet<RequestId>,
-    answers: FuturesUnordered<BoxFuture<'static, Option<(RequestId, Reply)>>>,
-}
-
-impl fmt::Debug for Asking {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asking")
-            .field("asked", &self.asked)
-            .finish_non_exhaustive()
-    }
 }
 
 impl Asking {
     /// The next answer; never, while nobody is asked.
-    async fn next(&mut self) -> Option<(RequestId, Reply)> {
-        match self.answers.next().await {
-            Some(answer) => answer,
+    async fn next(&mut self) -> Answer {
+        match &mut self.person {
+            Some(person) => person.next().await,
             None => std::future::pending().await,
         }
     }
@@ -137,7 +125,7 @@ impl<'a> Follow<'a> {
             cancelled: false,
             asking: Asking {
                 person: Person::at(settings, screen),
-                ..Asking::default()
+                asked: BTreeSet::new(),
             },
             ended_at: None,
             gone_at: None,
@@ -200,22 +188,21 @@ impl<'a> Follow<'a> {
         {
             return Ok(());
         }
-        for request in self.engine.requests(RequestFilter::default()).await? {
+        let open = self.engine.requests(RequestFilter::default()).await?;
+        self.withdraw(&open).await?;
+        for request in open {
             let is_new = self.is_goal(request.root_id)
                 && self.asking.asked.insert(request.request.id.clone());
             if !is_new {
                 continue;
             }
-            match self.asking.person.clone() {
-                Some(person) => {
-                    let answer = person.answer(request);
-                    self.asking.answers.push(Box::pin(answer));
-                }
+            match &mut self.asking.person {
+                Some(person) => person.ask(request),
                 None => self.screen.line(&t!(
                     self.settings.lang,
                     "asked-elsewhere",
-                    agent = escaped(&request.agent),
-                    label = escaped(&request.label),
+                    agent = write_out_line(&request.agent),
+                    label = write_out_line(&request.label),
                     id = request.request.id.as_str()
                 )),
             }
@@ -223,23 +210,63 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    async fn answered(&mut self, answer: Option<(RequestId, Reply)>) -> Result<(), Problem> {
-        let Some((request, reply)) = answer else {
+    /// Withdraws prompts whose requests are no longer open, and says who answered them.
+    async fn withdraw(&mut self, open: &[OpenRequest]) -> Result<(), Problem> {
+        let Some(person) = &mut self.asking.person else {
             return Ok(());
         };
-        match self.engine.reply(&request, reply).await {
-            // If somebody was faster, theirs holds.
-            Ok(_) => Ok(()),
+        for (request, run) in person.asked() {
+            if open.iter().any(|open| open.request.id == request) {
+                continue;
+            }
+            let reason = replied(self.engine, self.settings.lang, &request, run).await?;
+            person.withdraw(&request, &reason);
+        }
+        Ok(())
+    }
+
+    async fn answered(&mut self, answer: Answer) -> Result<(), Problem> {
+        let sent = match answer {
+            Answer::Reply(request, reply) => self.reply(&request, reply).await,
+            Answer::None => Ok(()),
+        };
+        if let Some(person) = &mut self.asking.person {
+            person.show_next();
+        }
+        sent
+    }
+
+    async fn reply(&mut self, request: &RequestId, reply: Reply) -> Result<(), Problem> {
+        match self.engine.reply(request, reply).await {
+            Ok(Replied::Noted { .. }) => Ok(()),
+            Ok(Replied::TooLate { earlier }) => {
+                let at = self.replied_at(request).await?;
+                let reason = replied_elsewhere(self.settings.lang, earlier.as_ref(), at);
+                if let Some(person) = &self.asking.person {
+                    person.say_late(&reason);
+                }
+                Ok(())
+            }
             // A server that is away for a moment: the same is asked again.
             Err(Problem::Server(error)) if error.may_pass() => {
                 let problem = error.to_string();
                 let words = t!(self.settings.lang, "reply-not-sent", problem = problem);
                 self.screen.line(&words);
-                self.asking.asked.remove(&request);
+                self.asking.asked.remove(request);
                 Ok(())
             }
             Err(problem) => Err(problem),
         }
+    }
+
+    async fn replied_at(&self, request: &RequestId) -> Result<Option<Timestamp>, Problem> {
+        let all = RequestFilter {
+            replied: true,
+            ..RequestFilter::default()
+        };
+        let known = self.engine.requests(all).await?;
+        let known = known.iter().find(|known| known.request.id == *request);
+        Ok(known.and_then(|known| known.replied_at))
     }
 
     async fn signalled(&mut self, signal: Signal) -> Result<Option<Stopped>, Problem> {
@@ -313,7 +340,8 @@ impl<'a> Follow<'a> {
             let record = self.engine.get(notification.task_id).await?;
             self.progress.record(&record);
         }
-        if let NotificationKind::Asked { .. } = notification.kind {
+        if let NotificationKind::Asked { .. } | NotificationKind::Replied { .. } = notification.kind
+        {
             self.ask().await?;
         }
         Ok(may_be_the_last(&notification.kind))
@@ -434,6 +462,27 @@ impl<'a> Follow<'a> {
                 .any(|run| run.paused && !run.status.is_terminal())
             && left.all(waits)
     }
+}
+
+/// Who replied what to a request that is no longer open.
+async fn replied(
+    engine: &Engine,
+    lang: Lang,
+    request: &RequestId,
+    run: RunId,
+) -> Result<String, Problem> {
+    let of_run = RequestFilter {
+        replied: true,
+        run: Some(run),
+        ..RequestFilter::default()
+    };
+    let known = engine.requests(of_run).await?;
+    let known = known.iter().find(|known| known.request.id == *request);
+    Ok(replied_elsewhere(
+        lang,
+        known.and_then(|known| known.reply.as_ref()),
+        known.and_then(|known| known.replied_at),
+    ))
 }
 
 /// Whether a run has ended and its result is still on its way.

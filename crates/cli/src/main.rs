@@ -9,15 +9,16 @@ mod commands;
 mod configuration;
 mod engine;
 mod equipment;
-mod escape;
 mod exit;
 mod follow;
 mod freedom;
 mod ids;
+mod keyboard;
 mod lock;
 mod log;
 mod open_files;
 mod output;
+mod person;
 mod private;
 mod problem;
 mod progress;
@@ -38,8 +39,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
-
 use crate::arguments::Arguments;
 use crate::exit::Exit;
 use crate::screen::Screen;
@@ -58,7 +57,7 @@ fn main() -> ExitCode {
         return sortie_sandbox::run_helper(words);
     }
     keep_memory_private();
-    let arguments = Arguments::parse();
+    let arguments = Arguments::of_process();
     let settings = match Settings::new(&arguments.global, Environment::of_process()) {
         Ok(settings) => settings,
         Err(failed) => return failed.problem.tell(failed.lang).into(),

@@ -1,14 +1,22 @@
 //! The two streams: results for programs and people on stdout, everything else on stderr.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use serde::Serialize;
+use sortie_base::hidden::{write_out_for_terminal, write_out_json};
 
 use crate::problem::Problem;
 
-/// Writes a text to stdout, and ends its last line.
+/// Writes a text to stdout, and ends its last line. On a terminal, hidden characters that are left
+/// in it are written out, whatever it was made from.
 pub(crate) fn text(text: &str) -> Result<(), Problem> {
-    write_text(&mut io::stdout().lock(), text).map_err(Problem::Output)
+    let mut stdout = io::stdout().lock();
+    let written = if stdout.is_terminal() {
+        write_text(&mut stdout, &write_out_for_terminal(text))
+    } else {
+        write_text(&mut stdout, text)
+    };
+    written.map_err(Problem::Output)
 }
 
 /// Writes a value to stdout as JSON that a person can read too.
@@ -16,7 +24,7 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Problem> {
     let json = serde_json::to_string_pretty(value)
         .map_err(io::Error::from)
         .map_err(Problem::Output)?;
-    text(&json)
+    text(&write_out_json(&json))
 }
 
 /// Writes a value to stdout as one line of JSON, at once.
@@ -24,13 +32,18 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<(), Problem> {
     let json = serde_json::to_string(value)
         .map_err(io::Error::from)
         .map_err(Problem::Output)?;
-    text(&json)
+    text(&write_out_json(&json))
 }
 
 /// Writes a line to stderr.
 pub(crate) fn note(line: &str) {
     // There is nowhere left to say that stderr is gone.
-    writeln!(io::stderr().lock(), "{line}").ok();
+    writeln!(io::stderr().lock(), "{}", for_terminal(line)).ok();
+}
+
+/// A line with the colours of this program and nothing hidden.
+pub(crate) fn for_terminal(line: &str) -> String {
+    write_out_for_terminal(line)
 }
 
 fn write_text(stream: &mut impl Write, text: &str) -> io::Result<()> {

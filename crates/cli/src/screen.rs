@@ -4,7 +4,7 @@
 //! Its lock guards a few lines and is never held across an await.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sortie_core::RunId;
@@ -126,16 +126,18 @@ impl Screen {
     }
 
     /// Stands still until the returned value is dropped.
-    pub(crate) fn pause(&self) -> Pause<'_> {
+    pub(crate) fn pause(self: &Arc<Self>) -> Pause {
         self.clear();
         self.lock().paused = true;
-        Pause { screen: self }
+        Pause {
+            screen: Arc::clone(self),
+        }
     }
 
     fn write(&self, text: &str) {
         match &self.live {
             // If the terminal is gone, there is nobody to tell.
-            Some(live) => drop(live.println(text)),
+            Some(live) => drop(live.println(output::for_terminal(text))),
             None => output::note(text),
         }
     }
@@ -147,15 +149,16 @@ impl Screen {
 
 /// A screen that stands still.
 #[derive(Debug)]
-pub(crate) struct Pause<'a> {
-    screen: &'a Screen,
+pub(crate) struct Pause {
+    screen: Arc<Screen>,
 }
 
-impl Drop for Pause<'_> {
+impl Drop for Pause {
     fn drop(&mut self) {
         let mut state = self.screen.lock();
         state.paused = false;
-        for line in std::mem::take(&mut state.held) {
+        let held = std::mem::take(&mut state.held);
+        for line in held {
             self.screen.write(&line);
         }
     }

@@ -104,9 +104,17 @@ impl AskedFor {
 pub struct ApprovalRequest {
     /// The tool.
     pub tool: String,
+    /// What would run, verbatim: the command, the path, the URL, or all arguments as JSON. Shown
+    /// first, with hidden characters written out.
+    #[serde(default)]
+    pub exact: String,
     /// The exact arguments.
     pub arguments: Value,
-    /// What would happen: a diff, or the programs that would run.
+    /// What is dangerous about it. If there is anything, a plain yes is not enough.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dangers: Vec<Danger>,
+    /// What would happen: a diff, or notes on the programs that would start. It is made from `exact`
+    /// and never replaces it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
     /// Which layer wants a person to decide.
@@ -122,6 +130,17 @@ pub struct ApprovalRequest {
     /// Rules that a lasting yes could have, the narrowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lasting: Vec<String>,
+}
+
+/// What is dangerous about a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Danger {
+    /// The part that is: one command of several, shortened.
+    pub command: String,
+    /// What it would do, as a sentence part.
+    pub why: String,
+    /// What could be done instead.
+    pub instead: String,
 }
 
 /// A question in words.
@@ -171,8 +190,11 @@ pub enum Reply {
     },
     /// The answer to a question.
     Answered {
-        /// Who.
+        /// Which of the two.
         by: Answerer,
+        /// The person by name, where one is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
         /// The words.
         text: String,
     },

@@ -17,6 +17,7 @@ mod list;
 mod object;
 mod place;
 mod rule;
+mod shown;
 mod suggest;
 mod tool;
 
@@ -33,6 +34,7 @@ pub use compiled::{Compiled, MAX_RULES};
 pub use explain::{Explanation, LayerView, Opinion, View};
 pub use hash::hash;
 pub use rule::{MAX_RULE_CHARS, Rule, RuleError};
+pub use shown::{dangers, exact};
 pub use suggest::suggest;
 pub use tool::ToolFacts;
 

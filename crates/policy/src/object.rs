@@ -171,6 +171,12 @@ impl<'a> Object<'a> {
         Some(Place::of(self.call.workspace, Path::new(path)))
     }
 
+    /// The one argument that says what the call is about.
+    pub(crate) fn words(&self) -> Option<&'a str> {
+        let kind = self.kind().filter(|_| !self.looks_into())?;
+        self.argument(kind)
+    }
+
     fn argument(&self, kind: Kind) -> Option<&'a str> {
         let subject = self.subject.filter(|subject| subject.kind == kind)?;
         self.call.arguments.get(subject.argument)?.as_str()

@@ -69,9 +69,15 @@ pub enum AskedFor {
 pub struct Approval {
     /// The tool.
     pub tool: String,
+    /// What would run, verbatim: the command, the path, the URL, or all arguments as JSON. Show it
+    /// first, with hidden characters written out.
+    pub exact: String,
     /// The exact arguments.
     pub arguments: Value,
-    /// What would happen: a diff, or the programs that would run.
+    /// What is dangerous about it; empty for an ordinary call.
+    pub dangers: Vec<Danger>,
+    /// What would happen: a diff, or notes on the programs that would start. It never replaces
+    /// `exact`.
     #[schema(required)]
     pub preview: Option<String>,
     /// Which layer wants a person to decide.
@@ -86,6 +92,27 @@ pub struct Approval {
     pub folder: String,
     /// Rules that a lasting yes could have, the narrowest first.
     pub lasting: Vec<String>,
+}
+
+/// What is dangerous about a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Danger {
+    /// The part that is: one command of several, shortened.
+    pub command: String,
+    /// What it would do, as a sentence part.
+    pub why: String,
+    /// What could be done instead.
+    pub instead: String,
+}
+
+impl From<&sortie_core::Danger> for Danger {
+    fn from(danger: &sortie_core::Danger) -> Self {
+        Self {
+            command: danger.command.clone(),
+            why: danger.why.clone(),
+            instead: danger.instead.clone(),
+        }
+    }
 }
 
 /// A question in words.
@@ -165,14 +192,12 @@ impl From<&Reply> for ReplyView {
                 words: words.clone(),
                 ..bare(ReplyKind::Refused)
             },
-            Reply::Answered { by, text } => Self {
-                by: Some(
-                    match by {
-                        Answerer::Parent => "parent",
-                        Answerer::Person => "person",
-                    }
-                    .to_owned(),
-                ),
+            Reply::Answered { by, name, text } => Self {
+                by: Some(match (by, name) {
+                    (Answerer::Parent, _) => "parent".to_owned(),
+                    (Answerer::Person, None) => "person".to_owned(),
+                    (Answerer::Person, Some(name)) => name.clone(),
+                }),
                 text: Some(text.clone()),
                 ..bare(ReplyKind::Answered)
             },
@@ -189,7 +214,11 @@ impl Request {
         let mut is_cut = false;
         let mut cut = |text: &mut String| is_cut |= cut_to(text, REQUEST_CHARS);
         if let Some(approval) = &mut self.approval {
-            let texts = [&mut approval.reason, &mut approval.folder];
+            let texts = [
+                &mut approval.exact,
+                &mut approval.reason,
+                &mut approval.folder,
+            ];
             let texts = texts.into_iter().chain(&mut approval.preview);
             texts.chain(&mut approval.lasting).for_each(&mut cut);
         }
@@ -252,7 +281,9 @@ impl From<&sortie_core::ApprovalRequest> for Approval {
     fn from(approval: &sortie_core::ApprovalRequest) -> Self {
         Self {
             tool: approval.tool.clone(),
+            exact: approval.exact.clone(),
             arguments: approval.arguments.clone(),
+            dangers: approval.dangers.iter().map(Danger::from).collect(),
             preview: approval.preview.clone(),
             layer: approval.layer,
             rule: approval.rule.clone(),

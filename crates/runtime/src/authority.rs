@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
-use sortie_core::{Policy, Ruling, RunSpec, SandboxMode};
+use sortie_core::{Danger, Policy, Ruling, RunSpec, SandboxMode};
 use sortie_policy::{AtUse, Call, Compiled, Explanation, ToolFacts};
 
 /// How many policies are kept read; runs that are alive at once have few different ones.
@@ -120,6 +120,16 @@ impl Authority {
     /// Rules that a lasting yes to a call could have.
     pub(crate) fn suggest(&self, tool: &ToolFacts, arguments: &Value) -> Vec<String> {
         sortie_policy::suggest(&self.call(tool, arguments))
+    }
+
+    /// What a call would run, verbatim.
+    pub(crate) fn exact(&self, tool: &ToolFacts, arguments: &Value) -> String {
+        sortie_policy::exact(&self.call(tool, arguments))
+    }
+
+    /// What is dangerous about a call.
+    pub(crate) fn dangers(&self, tool: &ToolFacts, arguments: &Value) -> Vec<Danger> {
+        sortie_policy::dangers(&self.call(tool, arguments))
     }
 
     fn call<'a>(&'a self, tool: &'a ToolFacts, arguments: &'a Value) -> Call<'a> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sortie_agent::{CallStatus, OpenCall, bound_result};
 use sortie_core::{
     Addressee, ApprovalRequest, ApprovedBy, Arguments, AuditEntry, AuditStage, Blob, BlobId,
-    BlobReader, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, ParentClaim, Question,
+    BlobReader, Danger, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, ParentClaim, Question,
     Reconciled, Recovery, Reply, Request, RequestKind, ResultStatus, Ruling, RunSpec, Seq,
     Timestamp, Tool, ToolAnswer, ToolCall, ToolContext, ToolOutcome, ToolReply, ToolResult,
     Touches, Worktree,
@@ -181,11 +181,21 @@ impl<'a> Dispatch<'a> {
         let effect = EffectId::new(self.fence.run, &ready.call.id);
         let preview = self.preview(&ready, &effect).await;
         let redactor = &self.shared.redactor;
+        let arguments = redactor.clean_json(&ready.arguments);
+        let dangers = self.authority.dangers(ready.facts, &ready.arguments);
         let request = inquiry::approval(
             &effect,
             ApprovalRequest {
                 tool: ready.facts.name.clone(),
-                arguments: redactor.clean_json(&ready.arguments),
+                exact: self.authority.exact(ready.facts, &arguments),
+                arguments,
+                dangers: dangers
+                    .into_iter()
+                    .map(|danger| Danger {
+                        command: redactor.clean(&danger.command).into_owned(),
+                        ..danger
+                    })
+                    .collect(),
                 preview,
                 layer: ready.ruling.layer,
                 rule: ready.ruling.rule.clone(),

@@ -105,7 +105,7 @@ pub(crate) fn words(
                 words = bounded(words)
             ),
         ),
-        (_, Reply::Answered { by, text }) => {
+        (_, Reply::Answered { by, text, .. }) => {
             let text = bounded(text);
             let words = match by {
                 Answerer::Parent => t!(lang, "question-answer-parent", text = text),

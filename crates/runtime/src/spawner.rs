@@ -240,6 +240,7 @@ impl RunSpawner<'_> {
         };
         let reply = Reply::Answered {
             by: Answerer::Parent,
+            name: None,
             text: words,
         };
         let replied = self.shared.reply(&asked.request.id, reply).await;

@@ -56,8 +56,23 @@ resume-ended = Task { $id } has already ended: { $status }.
 
 ## Asking the person at the terminal
 
-approval-question = Allow { $agent } [{ $label }] to run { $tool }: { $what }? [y/N/a1…]
-approval-question-once = Allow { $agent } [{ $label }] to run { $tool }: { $what }? [y/N]
+approval-asks = { $agent } [{ $label }] asks to run { $tool }:
+approval-question = Allow { $agent } [{ $label }] to run { $tool }? [y/N/a1…]
+approval-question-once = Allow { $agent } [{ $label }] to run { $tool }? [y/N]
+approval-question-danger = Type yes to allow { $agent } [{ $label }] to run { $tool }; anything else denies it:
+approval-danger = DANGER: { $why } ({ $command }); instead: { $instead }
+withdrawn = Withdrawn: { $reason }
+withdrawn-replied = answered elsewhere by { $by } at { $at }: { $words }
+withdrawn-expired = expired at { $at } without an answer
+withdrawn-ended = the task no longer waits for an answer
+replied-approved = approved
+replied-approved-always = approved, always: { $rule }
+replied-denied = denied
+replied-denied-because = denied: { $words }
+replied-by-parent = the parent agent
+replied-by-person = a person
+answer-late = Too late, your answer changed nothing: { $reason }
+line-begun-before = That line was begun before the question was shown, so it is no answer to it. Type your answer again.
 approval-reason = because of { $reason }
 approval-lasting = a{ $number } = always in this session: { $rule }
 question-prompt = { $agent } [{ $label }] asks; your answer:
@@ -74,8 +89,8 @@ approval-more =
     }
 approval-hidden =
     { $count ->
-        [one] { $count } character is not shown below, at […]
-       *[other] { $count } characters are not shown below, at […]
+        [one] { $count } character is not shown, at […]; `sortie approvals show { $id }` has it
+       *[other] { $count } characters are not shown, at […]; `sortie approvals show { $id }` has them
     }
 
 ## Tasks
@@ -359,7 +374,8 @@ approvals-no-rule = No rule is suggested for this call. Approve it once, or name
 approvals-bad-rule = { $rule } is no rule: { $problem }
 approvals-noted = { $id }: { $words }. No process is running the task; `sortie resume` goes on with it.
 approvals-left = { $id }: { $words }. The process that runs the task picks it up ({ $owner }).
-approvals-too-late = Too late, this holds already: { $words }.
+approvals-danger = DANGER { $what }
+field-exact = { $tool }, exactly:
 approvals-run-ended = Too late: the task does not wait for it any more.
 grants-none = Nothing is allowed for the whole session { $session }.
 grants-revoked =
@@ -440,6 +456,14 @@ offered-both = models and people
 offered-models = models
 offered-people = people
 offered-nobody = nobody
+mcp-no-tool = The server offers no tool { $tool }; `sortie mcp list` shows them.
+mcp-tool-approved = { $tool }: approved ({ $fingerprint })
+mcp-tool-changed = { $tool }: changed, not offered until `sortie mcp approve { $server }` ({ $fingerprint })
+mcp-hidden =
+    { $count ->
+        [one] { $count } hidden character, written out here and removed for models
+       *[other] { $count } hidden characters, written out here and removed for models
+    }
 mcp-none = No server of tools is configured: see mcp_servers in docs/config.md, or .mcp.json of a trusted folder.
 mcp-ready =
     { $count ->

@@ -44,15 +44,30 @@ resume-ended = 任务 { $id } 早已结束：{ $status }。
 
 ## 询问终端前的人
 
-approval-question = 允许 { $agent } [{ $label }] 执行 { $tool }：{ $what }？[y/N/a1…]
-approval-question-once = 允许 { $agent } [{ $label }] 执行 { $tool }：{ $what }？[y/N]
+approval-asks = { $agent } [{ $label }] 请求执行 { $tool }：
+approval-question = 允许 { $agent } [{ $label }] 执行 { $tool }？[y/N/a1…]
+approval-question-once = 允许 { $agent } [{ $label }] 执行 { $tool }？[y/N]
+approval-question-danger = 输入 yes 允许 { $agent } [{ $label }] 执行 { $tool }；其他任何输入都表示拒绝：
+approval-danger = 危险：{ $why }（{ $command }）；建议：{ $instead }
+withdrawn = 已撤回：{ $reason }
+withdrawn-replied = { $by } 已于 { $at } 在别处答复：{ $words }
+withdrawn-expired = 已于 { $at } 过期，无人答复
+withdrawn-ended = 任务不再等待答复
+replied-approved = 已批准
+replied-approved-always = 已批准，并始终允许：{ $rule }
+replied-denied = 已拒绝
+replied-denied-because = 已拒绝：{ $words }
+replied-by-parent = 父代理
+replied-by-person = 某人
+answer-late = 太迟了，你的答复没有生效：{ $reason }
+line-begun-before = 这一行在问题显示之前就已开始输入，不作为答复。请重新输入。
 approval-reason = 原因：{ $reason }
 approval-lasting = a{ $number } = 本会话一直允许：{ $rule }
 question-prompt = { $agent } [{ $label }] 提问；你的回答：
 question-prompt-default = { $agent } [{ $label }] 提问；你的回答（回车表示 { $default }）：
 approval-size = { $lines } 行，{ $bytes } 字节
 approval-more = … 还有 { $count } 行
-approval-hidden = 下面有 { $count } 个字符没有显示（在 […] 处）
+approval-hidden = 有 { $count } 个字符没有显示（在 […] 处）；用 `sortie approvals show { $id }` 查看全部
 
 ## 任务
 
@@ -331,7 +346,8 @@ approvals-no-rule = 这个调用没有建议的规则。请只批准一次，或
 approvals-bad-rule = { $rule } 不是规则：{ $problem }
 approvals-noted = { $id }：{ $words }。没有进程在运行该任务；用 `sortie resume` 继续。
 approvals-left = { $id }：{ $words }。运行该任务的进程会取走它（{ $owner }）。
-approvals-too-late = 太迟了，已有答复：{ $words }。
+approvals-danger = 危险 { $what }
+field-exact = { $tool }，原文：
 approvals-run-ended = 太迟了：任务已不再等待它。
 grants-none = 会话 { $session } 没有整体允许的规则。
 grants-revoked =
@@ -400,6 +416,10 @@ offered-both = 模型和人
 offered-models = 模型
 offered-people = 人
 offered-nobody = 无人
+mcp-no-tool = 服务器没有工具 { $tool }；用 `sortie mcp list` 查看。
+mcp-tool-approved = { $tool }：已批准（{ $fingerprint }）
+mcp-tool-changed = { $tool }：已变更，在 `sortie mcp approve { $server }` 之前不提供给模型（{ $fingerprint }）
+mcp-hidden = { $count } 个隐藏字符，此处已写出，提供给模型时会删除
 mcp-none = 没有配置工具服务器：见 docs/config.md 的 mcp_servers，或受信任文件夹的 .mcp.json。
 mcp-ready = 就绪，{ $count } 个工具
 mcp-disabled = 已关闭

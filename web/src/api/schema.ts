@@ -1053,13 +1053,23 @@ export interface components {
         Approval: {
             /** @description The exact arguments. */
             arguments: unknown;
+            /** @description What is dangerous about it; empty for an ordinary call. */
+            dangers: components["schemas"]["Danger"][];
+            /**
+             * @description What would run, verbatim: the command, the path, the URL, or all arguments as JSON. Show it
+             *     first, with hidden characters written out.
+             */
+            exact: string;
             /** @description The folder for which a lasting yes counts. */
             folder: string;
             /** @description Rules that a lasting yes could have, the narrowest first. */
             lasting: string[];
             /** @description Which layer wants a person to decide. */
             layer: components["schemas"]["Layer"];
-            /** @description What would happen: a diff, or the programs that would run. */
+            /**
+             * @description What would happen: a diff, or notes on the programs that would start. It never replaces
+             *     `exact`.
+             */
             preview: string | null;
             /** @description Why, as a sentence. */
             reason: string;
@@ -1405,6 +1415,15 @@ export interface components {
             task_id: string;
             /** @description Its end. */
             until: string;
+        };
+        /** @description What is dangerous about a call. */
+        Danger: {
+            /** @description The part that is: one command of several, shortened. */
+            command: string;
+            /** @description What could be done instead. */
+            instead: string;
+            /** @description What it would do, as a sentence part. */
+            why: string;
         };
         /** @enum {string} */
         Decision: "allow" | "ask" | "deny";

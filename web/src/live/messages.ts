@@ -46,6 +46,8 @@ export class World {
   readonly version = signal("");
   /** Grows when what is shown must be asked for again: another life of the server, or missed events. */
   readonly heal = signal(0);
+  /** The last open request that got its reply, as it was. */
+  readonly withdrawn = signal<Request | null>(null);
   /** The last event of any task, for pages that follow one. */
   readonly event = signal<Event | null>(null);
   private readonly spoken = new Map<string, Signal<string>>();
@@ -137,6 +139,8 @@ export class World {
   private asked(event: Event): void {
     const open = this.requests.peek();
     const over = (request: Request) => request.id === event.request_id || (ENDS.has(event.type) && request.task_id === event.task_id);
+    const replied = event.type === "replied" && event.request_id ? open.get(event.request_id) : undefined;
+    if (replied) this.withdrawn.value = replied;
     const added = event.type === "asked" && event.request ? event.request : null;
     if (!added && ![...open.values()].some(over)) return;
     const next = new Map([...open].filter(([, request]) => !over(request)));

@@ -11,7 +11,7 @@ export function ApprovalsPage() {
   const move = (by: number) => {
     const cards = [...document.querySelectorAll<HTMLElement>("main article")];
     const at = cards.findIndex((card) => card.contains(document.activeElement));
-    cards[Math.max(0, Math.min(cards.length - 1, at + by))]?.querySelector<HTMLElement>("button.primary, input, button")?.focus();
+    cards[Math.max(0, Math.min(cards.length - 1, at + by))]?.querySelector<HTMLElement>("button[data-default], input, button")?.focus();
   };
   useTitle(t("approvals.title"));
   useKeys({ j: () => move(1), k: () => move(-1) });

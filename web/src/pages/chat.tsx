@@ -6,7 +6,7 @@ import { moment, money, relative } from "../format";
 import { lang, t, word } from "../i18n";
 import { connection, mayAct, now, world } from "../live";
 import { ENDED } from "../live/tasks";
-import { clean, line } from "../markdown/clean";
+import { clean, exactLine, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
 import { useDraft, useKeys, useLoad, useTitle, type Loaded } from "../ui/hooks";
@@ -226,7 +226,7 @@ function TurnView({ turn }: { turn: Turn }) {
 
 /** What a person allowed for the whole session, and may take back. */
 function Grants({ session, grants, onGone }: { session: string; grants: SessionDetail["grants"]; onGone: () => void }) {
-  const revoke = (rule: string) => void attempt(remove(address(path`/api/sessions/${session}/grants`, { rule })), () => t("ask.noted")).then(onGone);
+  const revoke = (rule: string) => void attempt(remove(address(path`/api/sessions/${session}/grants`, { rule })), () => t("done.revoke", { rule: exactLine(rule) })).then(onGone);
   return (
     <details class="card"><summary>{t("chat.grants")} ({grants.length})</summary>
       <ul class="todo">{grants.map((grant) => <li key={grant.rule}><code class="grow">{line(grant.rule)}</code><span class="quiet small">{line(grant.by)}, {moment(grant.at)}</span>{world.me.value?.role === "admin" && <button type="button" class="button small" onClick={() => revoke(grant.rule)}>{t("chat.revoke")}</button>}</li>)}</ul>

@@ -118,7 +118,7 @@ function Header({ task }: { task: TaskDetail }) {
 
 /** A result that could not be brought to where it should go. */
 function Blocked({ task }: { task: TaskDetail }) {
-  const send = (action: "retry" | "dismiss") => void attempt(post(path`/api/tasks/${task.task_id}/delivery`, { action }), () => t("ask.noted"));
+  const send = (action: "retry" | "dismiss") => void attempt(post(path`/api/tasks/${task.task_id}/delivery`, { action }), () => t(`done.delivery.${action}`));
   return (
     <div class="trouble">
       <span class="grow">{t("task.blocked")} {task.delivery_error && line(task.delivery_error)}</span>
@@ -240,7 +240,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
     diff.reload();
   };
   const apply = () => run(post<{ files: string[] | number }>(path`/api/tasks/${id}/apply`), (done) => t("done.apply", { count: Array.isArray(done.files) ? done.files.length : done.files }));
-  const discard = () => sure(t("do.discard.sure", { label }), t("do.discard"), () => void run(post(path`/api/tasks/${id}/discard`), () => t("done.discard")));
+  const discard = () => sure(t("do.discard.sure", { label }), t("do.discard"), t("do.discard.no"), () => void run(post(path`/api/tasks/${id}/discard`), () => t("done.discard")));
   const outcome = task.changes_fate;
   const gone = diff.problem?.status === 404 || diff.problem?.status === 409;
   if (diff.problem && !gone) return <Trouble problem={diff.problem} again={diff.reload} />;

@@ -22,7 +22,7 @@ export function act(task: Task, action: Action): void {
   const id = task.task_id;
   switch (action) {
     case "cancel":
-      return sure(t("do.cancel.sure", { label }), t("do.cancel"), () => {
+      return sure(t("do.cancel.sure", { label }), t("do.cancel"), t("do.cancel.no"), () => {
         void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${id}/cancel`, {}), (done) => t("done.cancel", { count: done.cancelled.length }));
       });
     case "pause":
@@ -37,7 +37,7 @@ export function act(task: Task, action: Action): void {
       });
       return;
     case "delete":
-      return sure(t("do.delete.sure", { label }), t("do.delete"), () => {
+      return sure(t("do.delete.sure", { label }), t("do.delete"), t("do.delete.no"), () => {
         void attempt(remove(path`/api/tasks/${id}`), () => t("done.delete")).then((done) => {
           if (done === undefined) return;
           world.tasks.remove([id]);

@@ -1,17 +1,20 @@
 // Things in a fixed width: code, diffs, JSON. All bounded, all text.
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
-import { clean } from "../markdown/clean";
+import { clean, exact } from "../markdown/clean";
 
 /** Shown at once of a long text; more on demand. */
 const FIRST = 12_000;
 const STEP = 200_000;
 const MAX_LINES = 800;
 
-export function Pre({ text }: { text: string }) {
+/** How text is made safe: as prose, or, where somebody decides by it, exactly. */
+type Safe = (text: string) => string;
+
+export function Pre({ text, safely = clean }: { text: string; safely?: Safe }) {
   const [limit, setLimit] = useState(FIRST);
   const part = text.length > limit ? text.slice(0, limit) : text;
-  const safe = useMemo(() => clean(part), [part]);
+  const safe = useMemo(() => safely(part), [part]);
   return (
     <div class="block">
       <pre class="code" tabIndex={0}>{safe}</pre>
@@ -38,9 +41,9 @@ export function diffKind(line: string): string {
   return "";
 }
 
-export function Diff({ text }: { text: string }) {
+export function Diff({ text, safely = clean }: { text: string; safely?: Safe }) {
   const [limit, setLimit] = useState(MAX_LINES);
-  const lines = useMemo(() => clean(text).replace(/\n$/, "").split("\n"), [text]);
+  const lines = useMemo(() => safely(text).replace(/\n$/, "").split("\n"), [text]);
   return (
     <div class="block">
       <pre class="code diff" tabIndex={0}>
@@ -58,37 +61,45 @@ export function looksLikeDiff(text: string): boolean {
   return /^(diff --git |--- |@@ )/m.test(text) && /^[+-]/m.test(text);
 }
 
+/** Every line of a change exactly, with its sign: a tab behind the sign indents. */
+export function exactDiff(text: string): string {
+  return text.split("\n").map((line) => (/^[+\- ]/.test(line) ? line[0] + exact(line.slice(1)) : exact(line))).join("\n");
+}
+
+/** What somebody decides by: nothing in it is hidden. */
 export function Preview({ text }: { text: string }) {
-  return looksLikeDiff(text) ? <Diff text={text} /> : <Pre text={text} />;
+  return looksLikeDiff(text) ? <Diff text={text} safely={exactDiff} /> : <Pre text={text} safely={exact} />;
 }
 
 const MAX_ENTRIES = 100;
 const MAX_DEPTH = 12;
 
 /** A value of JSON, folded below its first level. */
-export function Json({ value, open = 1 }: { value: unknown; open?: number }) {
-  return <div class="json"><Value value={value} open={open} depth={0} /></div>;
+export function Json({ value, open = 1, safely = clean }: { value: unknown; open?: number; safely?: Safe }) {
+  return <div class="json"><Value value={value} open={open} depth={0} safely={safely} /></div>;
 }
 
-function Value({ value, open, depth }: { value: unknown; open: number; depth: number }) {
-  if (typeof value === "string") return <Text text={value} />;
+interface Shown { open: number; depth: number; safely: Safe }
+
+function Value({ value, open, depth, safely }: Shown & { value: unknown }) {
+  if (typeof value === "string") return <Text text={value} safely={safely} />;
   if (typeof value !== "object" || value === null) return <span class="n">{String(value)}</span>;
-  if (depth >= MAX_DEPTH) return <Text text={JSON.stringify(value).slice(0, 4_000)} />;
-  return <Group value={value} open={open} depth={depth} />;
+  if (depth >= MAX_DEPTH) return <Text text={JSON.stringify(value).slice(0, 4_000)} safely={safely} />;
+  return <Group value={value} open={open} depth={depth} safely={safely} />;
 }
 
-function Text({ text }: { text: string }) {
+function Text({ text, safely }: { text: string; safely: Safe }) {
   const [all, setAll] = useState(false);
   const long = text.length > 600 && !all;
   return (
     <span class="s">
-      {clean(long ? text.slice(0, 600) : text) || '""'}
+      {safely(long ? text.slice(0, 600) : text) || '""'}
       {long && <> … <button type="button" class="button small" onClick={() => setAll(true)}>{t("app.all")}</button></>}
     </span>
   );
 }
 
-function Group({ value, open, depth }: { value: object; open: number; depth: number }) {
+function Group({ value, open, depth, safely }: Shown & { value: object }) {
   const [limit, setLimit] = useState(MAX_ENTRIES);
   const [shown, setShown] = useState(open > depth);
   const entries = Object.entries(value);
@@ -100,7 +111,7 @@ function Group({ value, open, depth }: { value: object; open: number; depth: num
       {shown && (
         <div>
           {entries.slice(0, limit).map(([key, entry]) => (
-            <div><span class="k">{clean(key)}</span>: <Value value={entry} open={open} depth={depth + 1} /></div>
+            <div><span class="k">{safely(key)}</span>: <Value value={entry} open={open} depth={depth + 1} safely={safely} /></div>
           ))}
           {entries.length > limit && <button type="button" class="button small" onClick={() => setLimit(limit * 5)}>{t("app.more")} ({entries.length - limit})</button>}
         </div>

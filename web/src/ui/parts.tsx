@@ -143,12 +143,12 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
   );
 }
 
-interface Doubt { text: string; yes: string; act: () => void }
+interface Doubt { text: string; yes: string; no: string; act: () => void }
 const doubt = signal<Doubt | null>(null);
 
-/** Asks before something that cannot be taken back. */
-export function sure(text: string, yes: string, act: () => void): void {
-  doubt.value = { text, yes, act };
+/** Asks before something that cannot be taken back. `no` names what happens otherwise, and is the default. */
+export function sure(text: string, yes: string, no: string, act: () => void): void {
+  doubt.value = { text, yes, no, act };
 }
 
 export function Doubts() {
@@ -159,7 +159,7 @@ export function Doubts() {
     <Dialog title={asked.yes} onClose={close}>
       <p>{asked.text}</p>
       <div class="row end">
-        <button type="button" class="button" autofocus onClick={close}>{t("app.cancel")}</button>
+        <button type="button" class="button" autofocus onClick={close}>{asked.no}</button>
         <button type="button" class="button danger" onClick={() => (close(), asked.act())}>{asked.yes}</button>
       </div>
     </Dialog>

@@ -4,18 +4,18 @@ import { get, path, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
 import { t, word } from "../i18n";
-import { mayAct, now, refreshRequests } from "../live";
-import { clean, line } from "../markdown/clean";
+import { mayAct, now, refreshRequests, world } from "../live";
+import { clean, exact, exactLine, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
-import { Json, Preview } from "./code";
+import { Json, looksLikeDiff, Preview } from "./code";
 import { useDraft, useLoad } from "./hooks";
-import { AgentName, attempt, Loading, Trouble } from "./parts";
+import { AgentName, attempt, Loading, say, Trouble } from "./parts";
 
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
   const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", { label: line(request.label) });
   return (
-    <article class="card ask stack" aria-label={title}>
+    <article class={`card ask stack ${request.approval?.dangers.length ? "dangerous" : ""}`} aria-label={title}>
       <div class="row wrap">
         <h2 class="grow">{title}</h2>
         <AgentName name={request.agent} />
@@ -44,55 +44,114 @@ function Whole({ request }: { request: Request }) {
 
 interface Noted { noted?: boolean }
 
-function useReply(request: Request, done: () => void): [boolean, (url: string, body: object) => void] {
+/** Requests that this page replied to: no need to say who did. */
+const mine = new Set<string>();
+
+function useReply(request: Request, done: () => void): [boolean, (url: string, body: object, words: string) => void] {
   const [busy, setBusy] = useState(false);
-  const reply = async (url: string, body: object) => {
+  const reply = async (url: string, body: object, words: string) => {
     setBusy(true);
-    const noted = await attempt(post<Noted | null>(url, body), (done) => t(done && done.noted === false ? "ask.earlier" : "ask.noted"));
+    mine.add(request.id);
+    const noted = await attempt(post<Noted | null>(url, body), () => words);
     setBusy(false);
     // A draft is kept until its words arrived, and no longer.
     if (noted !== undefined) done();
     refreshRequests();
   };
-  return [busy || request.reply !== null, (url, body) => void reply(url, body)];
+  return [busy || request.reply !== null, (url, body, words) => void reply(url, body, words)];
+}
+
+/** How much of what was decided a note repeats. */
+const TOLD_CHARS = 80;
+
+function told(text: string): string {
+  const characters = [...exactLine(text)];
+  return characters.length > TOLD_CHARS ? `${characters.slice(0, TOLD_CHARS).join("")}…` : characters.join("");
+}
+
+/** Who replied what, in words. */
+export function replied(request: Request): string {
+  const reply = request.reply;
+  const by = exactLine(reply?.by ?? "");
+  switch (reply?.reply) {
+    case "approved": return t("ask.elsewhere.approved", { by });
+    case "refused": return t("ask.elsewhere.refused", { by });
+    case "answered": return t("ask.elsewhere.answered", { by, text: told(reply.text ?? "") });
+    case "expired": return t("ask.elsewhere.expired");
+    default: return t("ask.elsewhere.ended");
+  }
+}
+
+/** Says who replied to a card that is taken away before the eyes of a person. */
+export function watchWithdrawn(): void {
+  world.withdrawn.subscribe((request) => {
+    if (!request || mine.delete(request.id)) return;
+    const url = request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
+    const what = request.approval ? `${exactLine(request.approval.tool)} ${told(request.approval.exact)}` : told(request.question?.text ?? "");
+    // Without an answer there is nothing to say: the card is gone either way.
+    void get<Request>(url).then((whole) => say(t("ask.withdrawn", { what, reply: replied(whole) })), () => undefined);
+  });
 }
 
 function ApprovalForm({ request, approval }: { request: Request; approval: Approval }) {
   const [words, setWords] = useDraft(`words.${request.id}`);
   const [lasting, setLasting] = useState("");
   const [busy, reply] = useReply(request, () => setWords(""));
+  const dangerous = approval.dangers.length > 0;
+  const what = `${exactLine(approval.tool)} ${told(approval.exact)}`;
   const decide = (decision: "approve" | "deny") =>
-    reply(path`/api/approvals/${request.id}`, { decision, ...(decision === "approve" ? (lasting ? { lasting } : {}) : words.trim() ? { words: words.trim() } : {}) });
+    reply(
+      path`/api/approvals/${request.id}`,
+      { decision, ...(decision === "approve" ? (lasting ? { lasting } : {}) : words.trim() ? { words: words.trim() } : {}) },
+      t(decision === "approve" ? "ask.approved" : "ask.denied", { what }),
+    );
   return (
     <>
+      {dangerous && (
+        <div class="dangers" role="note">
+          <b>{t("ask.danger")}</b>
+          <ul>{approval.dangers.map((danger) => <li><b>{clean(danger.why)}</b> <code>{exactLine(danger.command)}</code> {t("ask.instead", { what: clean(danger.instead) })}</li>)}</ul>
+        </div>
+      )}
+      <div>
+        <h3>{t("ask.exact", { tool: exactLine(approval.tool) })}</h3>
+        <pre class="code exact" tabIndex={0}>{exact(approval.exact)}</pre>
+      </div>
+      {approval.preview && <div><h3>{t(looksLikeDiff(approval.preview) ? "ask.preview.diff" : "ask.preview")}</h3><Preview text={approval.preview} /></div>}
       <dl class="facts">
-        <dt>{t("ask.tool")}</dt><dd class="mono">{line(approval.tool)}</dd>
-        <dt>{t("ask.reason")}</dt><dd>{clean(approval.reason)} <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>{approval.rule && <> <code>{line(approval.rule)}</code></>}</dd>
-        <dt>{t("ask.folder")}</dt><dd class="mono">{line(approval.folder)}</dd>
+        <dt>{t("ask.reason")}</dt><dd>{clean(approval.reason)} <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>{approval.rule && <> <code>{exactLine(approval.rule)}</code></>}</dd>
+        <dt>{t("ask.folder")}</dt><dd class="mono">{exactLine(approval.folder)}</dd>
       </dl>
-      {approval.preview && <div><h3>{t("ask.preview")}</h3><Preview text={approval.preview} /></div>}
-      <details open={!approval.preview}><summary>{t("ask.arguments")}</summary><Json value={approval.arguments} open={2} /></details>
-      {mayAct() && approval.lasting.length > 0 && (
+      <details open={hasMore(approval)}><summary>{t("ask.arguments")}</summary><Json value={approval.arguments} open={2} safely={exact} /></details>
+      {mayAct() && !dangerous && approval.lasting.length > 0 && (
         <label class="labelled">{t("ask.lasting")}
           <select class="field" value={lasting} onChange={(event) => setLasting(event.currentTarget.value)}>
             <option value="">{t("ask.lasting.once")}</option>
-            {approval.lasting.map((rule) => <option key={rule} value={rule}>{line(rule)}</option>)}
+            {approval.lasting.map((rule) => <option key={rule} value={rule}>{exactLine(rule)}</option>)}
           </select>
         </label>
       )}
       {mayAct() && <label class="labelled">{t("ask.words")}<input class="field" value={words} maxLength={2_000} onInput={(event) => setWords(event.currentTarget.value)} /></label>}
       {mayAct() && <div class="row">
-        <button type="button" class="button primary" disabled={busy} onClick={() => decide("approve")}>{t("ask.approve")}</button>
-        <button type="button" class="button danger" disabled={busy} onClick={() => decide("deny")}>{t("ask.deny")}</button>
+        <button type="button" class={`button ${dangerous ? "primary" : ""}`} data-default disabled={busy} onClick={() => decide("deny")}>{t("ask.deny")}</button>
+        <button type="button" class={`button ${dangerous ? "danger" : "primary"}`} disabled={busy} onClick={() => decide("approve")}>{t("ask.approve")}</button>
       </div>}
     </>
   );
 }
 
+/** Whether a call has arguments that neither the exact text nor the change shows. */
+function hasMore(approval: Approval): boolean {
+  const all = approval.arguments;
+  if (typeof all !== "object" || all === null) return true;
+  const shown = (name: string, value: unknown) => value === approval.exact || (approval.preview !== null && ["content", "old_string", "new_string"].includes(name));
+  return approval.exact !== JSON.stringify(all) && !Object.entries(all).every(([name, value]) => shown(name, value));
+}
+
 function QuestionForm({ request, question }: { request: Request; question: Question }) {
   const [text, setText] = useDraft(`answer.${request.id}`);
   const [busy, reply] = useReply(request, () => setText(""));
-  const send = (answer: string) => answer.trim() && reply(path`/api/questions/${request.id}`, { text: answer.trim() });
+  const send = (answer: string) => answer.trim() && reply(path`/api/questions/${request.id}`, { text: answer.trim() }, t("ask.answered", { what: told(answer.trim()) }));
   return (
     <>
       <Markdown text={question.text} />

@@ -20,6 +20,8 @@ fn request(player: &Player, call: &str, kind: RequestKind) -> Request {
 fn approval() -> RequestKind {
     RequestKind::Approval(Box::new(ApprovalRequest {
         tool: "exec".to_owned(),
+        exact: String::new(),
+        dangers: Vec::new(),
         arguments: json!({"command": "make"}),
         preview: None,
         layer: Layer::Mode,
@@ -90,6 +92,7 @@ fn a_question_holds_nobody_else_up() {
     assert_eq!(player.state.waiting_on(), Some(WaitingOn::Question));
     let answer = Reply::Answered {
         by: Answerer::Person,
+        name: None,
         text: "the red one".to_owned(),
     };
     reply(&mut player, "1-0", &id, answer);

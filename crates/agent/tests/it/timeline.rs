@@ -146,6 +146,7 @@ fn replied() -> Event {
             call,
             reply: Reply::Answered {
                 by: Answerer::Person,
+                name: None,
                 text: "this".to_owned(),
             },
         }],

@@ -1,6 +1,7 @@
 //! `sortie audit`: who did what, who let them, and whether anybody has touched the record of it.
 
 use clap::{Args, Subcommand};
+use sortie_base::hidden::write_out_line;
 use sortie_core::{
     ApprovedBy, AuditFilter, AuditLine, AuditStage, ResultStatus, Ruling, RunId, StoreError,
 };
@@ -10,7 +11,6 @@ use sortie_text::t;
 use super::tasks::{all_records, prefixes, resolve};
 use super::times::with_times;
 use crate::approval::shown;
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::output;
@@ -135,8 +135,8 @@ fn words(line: &AuditLine, prefixes: &Prefixes) -> String {
         format!("{:>4}", line.seq),
         line.at.to_rfc3339(),
         prefixes.short(entry.run),
-        format!("[{}]", escaped(&entry.agent)),
-        escaped(&entry.tool),
+        format!("[{}]", write_out_line(&entry.agent)),
+        write_out_line(&entry.tool),
     ];
     words.extend(entry.ruling.as_ref().map(ruling));
     words.push(stage(&entry.stage));
@@ -178,7 +178,7 @@ fn stage(stage: &AuditStage) -> String {
             };
             let mut words = format!("{status} {duration_ms}ms");
             if let Some(backend) = sandbox.as_ref().and_then(backend) {
-                words.push_str(&format!(" in {}", escaped(backend)));
+                words.push_str(&format!(" in {}", write_out_line(backend)));
             }
             words
         }
@@ -199,7 +199,7 @@ impl Verify {
             output::json(&report)?;
         } else {
             for problem in &report.problems {
-                output::text(&escaped(problem))?;
+                output::text(&write_out_line(problem))?;
             }
             let head = report.head.as_deref().unwrap_or("-");
             let words = t!(lang, "audit-checked", entries = report.entries, head = head);

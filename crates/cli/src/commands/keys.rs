@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use sortie_base::hidden::write_out_line;
 use sortie_core::{Clock as _, Tenant, Timestamp};
 use sortie_protocol::{Key, NewKeyMade};
 use sortie_runtime::ProcessClock;
@@ -11,7 +12,6 @@ use sortie_server::keys::{KeyError, KeyFile, NewKeyWish, StoredKey, Token};
 use sortie_text::t;
 
 use super::open::RoleArgument;
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -127,7 +127,7 @@ impl Create {
             settings.lang,
             "keys-created",
             id = &key.id,
-            name = escaped(&key.name),
+            name = write_out_line(&key.name),
             role = key.role.as_str()
         );
         say(&key, &token, &words, self.json)
@@ -140,7 +140,7 @@ impl Revoke {
         if self.json {
             output::json(&shown(&key))?;
         } else {
-            let name = escaped(&key.name);
+            let name = write_out_line(&key.name);
             output::text(&t!(
                 settings.lang,
                 "keys-revoked",
@@ -156,7 +156,7 @@ impl Rotate {
     fn run(&self, settings: &Settings, file: &KeyFile, now: Timestamp) -> Result<Exit, Problem> {
         let until = self.grace.as_deref().map(|text| later(settings, now, text));
         let (key, token) = file.rotate(&self.id, until.transpose()?, now)?;
-        let name = escaped(&key.name);
+        let name = write_out_line(&key.name);
         let words = t!(settings.lang, "keys-rotated", id = &key.id, name = name);
         say(&key, &token, &words, self.json)
     }
@@ -201,7 +201,7 @@ fn listed(settings: &Settings, keys: &[StoredKey]) -> String {
     let row = |key: &StoredKey| {
         vec![
             key.id.clone(),
-            escaped(&key.name),
+            write_out_line(&key.name),
             key.role.to_string(),
             key.tenant.as_ref().map_or_else(dash, ToString::to_string),
             key.expires_at.map_or_else(dash, Timestamp::to_rfc3339),

@@ -2,11 +2,13 @@
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+use sortie_base::hidden::{is_hidden, write_out, write_out_line};
+use sortie_core::Lang;
 use sortie_mcp::{Pool, ServerReport, ServerState, ToolChange};
 use sortie_text::{cut_columns, t};
 
 use crate::equipment::Equipment;
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -27,10 +29,24 @@ pub(crate) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Shows everything that a server tells models of its tools, and what has changed in it
+    ///
+    /// The text stands as the server wrote it, with hidden characters written out. Models read it
+    /// without them.
+    Show {
+        /// The server
+        server: String,
+        /// Only this tool, by the server's own name for it
+        #[arg(long, value_name = "TOOL")]
+        tool: Option<String>,
+        /// Prints JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Approves tools that have changed, as they are now
     ///
-    /// A tool that says something else than when it was approved is not offered to anybody. Look at
-    /// it with `sortie mcp list` first: what a tool says of itself is read by models.
+    /// A tool that says something else than when it was approved is not offered to any model. Look
+    /// at the change with `sortie mcp show` first: models read what a tool says of itself.
     Approve {
         /// The server
         server: String,
@@ -49,7 +65,7 @@ impl McpCommand {
         let files = Equipment::of(settings, Wishes::default())?.files;
         let (pool, problems) = workshop::mcp_pool(settings, &files)?;
         for problem in problems {
-            output::note(&escaped(&problem));
+            output::note(&write_out_line(&problem));
         }
         let reports = match &pool {
             Some(pool) => pool.list_tools().await,
@@ -57,6 +73,9 @@ impl McpCommand {
         };
         let done = match self {
             Self::List { json } => list(settings, &reports, json),
+            Self::Show { server, tool, json } => {
+                show(settings, &reports, &server, tool.as_deref(), json)
+            }
             Self::Approve { server, tool, json } => {
                 let changes = changes(settings, &reports, &server, tool.as_deref());
                 approve(settings, pool.as_ref(), changes, json).await
@@ -89,7 +108,7 @@ fn page(settings: &Settings, report: &ServerReport) -> String {
     let state = match &report.state {
         ServerState::Disabled => t!(lang, "mcp-disabled"),
         ServerState::Ready => t!(lang, "mcp-ready", count = report.tools.len()),
-        ServerState::Unavailable(why) => t!(lang, "mcp-unavailable", why = escaped(why)),
+        ServerState::Unavailable(why) => t!(lang, "mcp-unavailable", why = write_out_line(why)),
     };
     let mut lines = Vec::new();
     for tool in &report.tools {
@@ -103,11 +122,11 @@ fn page(settings: &Settings, report: &ServerReport) -> String {
         lines.push(t!(
             lang,
             "mcp-left-out",
-            tool = escaped(&left_out.tool),
-            why = escaped(&left_out.reason)
+            tool = write_out_line(&left_out.tool),
+            why = write_out_line(&left_out.reason)
         ));
     }
-    let first = format!("{}: {state}", escaped(&report.server));
+    let first = format!("{}: {state}", write_out_line(&report.server));
     if lines.is_empty() {
         return first;
     }
@@ -117,8 +136,8 @@ fn page(settings: &Settings, report: &ServerReport) -> String {
 fn line(name: &str, description: &str) -> String {
     format!(
         "{}: {}",
-        escaped(name),
-        cut_columns(&escaped(description), DESCRIPTION_COLUMNS)
+        write_out_line(name),
+        cut_columns(&write_out_line(description), DESCRIPTION_COLUMNS)
     )
 }
 
@@ -153,6 +172,137 @@ fn change_json(change: &ToolChange) -> Value {
     })
 }
 
+/// What a person reads of a server's tools.
+fn show(
+    settings: &Settings,
+    reports: &[ServerReport],
+    server: &str,
+    tool: Option<&str>,
+    json: bool,
+) -> Result<Exit, Problem> {
+    let lang = settings.lang;
+    let report = usable(settings, reports, server)?;
+    let wanted = |name: &str| tool.is_none_or(|tool| name == tool);
+    let texts: Vec<_> = report
+        .texts
+        .iter()
+        .filter(|one| wanted(&one.tool))
+        .collect();
+    let changes: Vec<_> = report
+        .changes
+        .iter()
+        .filter(|one| wanted(&one.tool))
+        .collect();
+    if let (Some(tool), [], []) = (tool, &*texts, &*changes) {
+        let tool = write_out_line(tool);
+        return Err(Problem::Nothing(t!(lang, "mcp-no-tool", tool = tool)));
+    }
+    if json {
+        let approved = texts.iter().map(|one| {
+            json!({
+                "tool": one.tool,
+                "approved": true,
+                "fingerprint": one.fingerprint.as_str(),
+                "text": one.text,
+            })
+        });
+        let changed = changes.iter().map(|one| {
+            json!({
+                "tool": one.tool,
+                "approved": false,
+                "fingerprint": one.fingerprint.as_str(),
+                "text": one.text,
+                "before": one.before,
+            })
+        });
+        output::json(&approved.chain(changed).collect::<Vec<_>>())?;
+        return Ok(Exit::Ok);
+    }
+    let approved = texts.iter().map(|one| {
+        let head = t!(
+            lang,
+            "mcp-tool-approved",
+            tool = write_out_line(&one.tool),
+            fingerprint = one.fingerprint.as_str()
+        );
+        described(lang, head, &one.text)
+    });
+    let changed = changes.iter().map(|one| changed_page(lang, one));
+    let pages: Vec<String> = approved.chain(changed).collect();
+    output::text(&pages.join("\n\n"))?;
+    Ok(Exit::Ok)
+}
+
+/// A tool that waits to be approved: its text now, and what is different.
+fn changed_page(lang: Lang, change: &ToolChange) -> String {
+    let head = t!(
+        lang,
+        "mcp-tool-changed",
+        tool = write_out_line(&change.tool),
+        fingerprint = change.fingerprint.as_str(),
+        server = write_out_line(&change.server)
+    );
+    match &change.before {
+        None => described(lang, head, &change.text),
+        Some(before) => {
+            let difference = TextDiff::from_lines(before.as_str(), &change.text);
+            let lines: Vec<String> = difference
+                .iter_all_changes()
+                .map(|line| {
+                    let sign = match line.tag() {
+                        ChangeTag::Delete => '-',
+                        ChangeTag::Insert => '+',
+                        ChangeTag::Equal => ' ',
+                    };
+                    format!("{sign}{}", line.value().trim_end_matches('\n'))
+                })
+                .collect();
+            described(lang, head, &lines.join("\n"))
+        }
+    }
+}
+
+/// A text of a server under its heading, with hidden characters written out and counted.
+fn described(lang: Lang, head: String, text: &str) -> String {
+    let is_unseen = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
+    let mut parts = vec![head];
+    let count = text.matches(is_unseen).count();
+    if count > 0 {
+        parts.push(t!(lang, "mcp-hidden", count = count));
+    }
+    parts.push(indented(write_out(text).trim_end()));
+    parts.join("\n")
+}
+
+/// The report of a server that answers.
+fn usable<'a>(
+    settings: &Settings,
+    reports: &'a [ServerReport],
+    server: &str,
+) -> Result<&'a ServerReport, Problem> {
+    let lang = settings.lang;
+    let Some(report) = reports.iter().find(|report| report.server == server) else {
+        let known: Vec<String> = reports
+            .iter()
+            .map(|report| write_out_line(&report.server))
+            .collect();
+        return Err(Problem::Nothing(t!(
+            lang,
+            "mcp-unknown",
+            name = write_out_line(server),
+            known = known.join(", ")
+        )));
+    };
+    if let ServerState::Unavailable(why) = &report.state {
+        let words = t!(lang, "mcp-unavailable", why = write_out_line(why));
+        return Err(Problem::Refused(format!(
+            "{}: {words}",
+            write_out_line(server)
+        )));
+    }
+    Ok(report)
+}
+
 /// The changed tools that a person means.
 fn changes(
     settings: &Settings,
@@ -160,23 +310,7 @@ fn changes(
     server: &str,
     tool: Option<&str>,
 ) -> Result<Vec<ToolChange>, Problem> {
-    let lang = settings.lang;
-    let Some(report) = reports.iter().find(|report| report.server == server) else {
-        let known: Vec<String> = reports
-            .iter()
-            .map(|report| escaped(&report.server))
-            .collect();
-        return Err(Problem::Nothing(t!(
-            lang,
-            "mcp-unknown",
-            name = escaped(server),
-            known = known.join(", ")
-        )));
-    };
-    if let ServerState::Unavailable(why) = &report.state {
-        let words = t!(lang, "mcp-unavailable", why = escaped(why));
-        return Err(Problem::Refused(format!("{}: {words}", escaped(server))));
-    }
+    let report = usable(settings, reports, server)?;
     let wanted = |change: &&ToolChange| tool.is_none_or(|tool| change.tool == tool);
     Ok(report.changes.iter().filter(wanted).cloned().collect())
 }
@@ -198,6 +332,7 @@ async fn approve(
         output::note(&t!(settings.lang, "mcp-nothing-changed"));
     } else {
         for change in &changes {
+            output::text(&changed_page(settings.lang, change))?;
             let line = line(&change.tool, &change.description);
             output::text(&t!(settings.lang, "mcp-approved", tool = line))?;
         }

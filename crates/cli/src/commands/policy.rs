@@ -3,6 +3,7 @@
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use sortie_base::hidden::write_out_line;
 use sortie_core::{Event, Lang, PolicyLayer, RunSpec, Seq};
 use sortie_models::suggest_default;
 use sortie_runtime::{Explained, LayerView, NewRun, Planner};
@@ -10,7 +11,6 @@ use sortie_text::t;
 
 use super::tasks;
 use crate::equipment::Equipment;
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::freedom::{self, ModeArgument};
 use crate::output;
@@ -201,14 +201,14 @@ fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
         (t!(lang, "field-layer"), ruling.layer.to_string()),
         (
             t!(lang, "field-rule"),
-            ruling.rule.as_deref().map_or_else(dash, escaped),
+            ruling.rule.as_deref().map_or_else(dash, write_out_line),
         ),
     ];
     if !ruling.why.is_empty() {
-        rows.push((t!(lang, "field-why"), escaped(&ruling.why)));
+        rows.push((t!(lang, "field-why"), write_out_line(&ruling.why)));
     }
     if let Some(words) = &explained.taken_away_by {
-        rows.push((t!(lang, "field-taken-away-by"), escaped(words)));
+        rows.push((t!(lang, "field-taken-away-by"), write_out_line(words)));
     }
     rows.push((t!(lang, "field-mode"), spec.policy.mode.to_string()));
     rows.push((t!(lang, "field-policy"), spec.policy_hash.clone()));
@@ -216,8 +216,8 @@ fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
         lang,
         "policy-ruling",
         decision = ruling.decision.as_str(),
-        agent = escaped(&spec.agent.name),
-        tool = escaped(tool)
+        agent = write_out_line(&spec.agent.name),
+        tool = write_out_line(tool)
     );
     let layers: Vec<Vec<String>> = explained
         .explanation
@@ -243,9 +243,9 @@ fn views(layer: &LayerView) -> Vec<Vec<String>> {
     let line = |says: &str, rule: Option<&String>| {
         vec![
             layer.layer.to_string(),
-            escaped(&layer.source),
+            write_out_line(&layer.source),
             says.to_owned(),
-            rule.map_or_else(dash, |rule| escaped(rule)),
+            rule.map_or_else(dash, |rule| write_out_line(rule)),
         ]
     };
     if layer.opinions.is_empty() {
@@ -268,8 +268,8 @@ fn page(lang: Lang, spec: &RunSpec) -> String {
         }
     };
     let rows = [
-        (t!(lang, "field-agent"), escaped(&spec.agent.name)),
-        (t!(lang, "field-model"), escaped(&spec.model)),
+        (t!(lang, "field-agent"), write_out_line(&spec.agent.name)),
+        (t!(lang, "field-model"), write_out_line(&spec.model)),
         (t!(lang, "field-mode"), policy.mode.to_string()),
         (t!(lang, "field-read-only"), yes_no(policy.read_only)),
         (t!(lang, "field-dangerous"), yes_no(policy.allow_dangerous)),
@@ -292,7 +292,7 @@ fn rules(layer: &PolicyLayer) -> String {
     let mut lines = Vec::new();
     let mut add = |word: &str, rules: &[String]| {
         if !rules.is_empty() {
-            let rules: Vec<String> = rules.iter().map(|rule| escaped(rule)).collect();
+            let rules: Vec<String> = rules.iter().map(|rule| write_out_line(rule)).collect();
             lines.push(format!("{word}: {}", rules.join(", ")));
         }
     };
@@ -311,7 +311,7 @@ fn rules(layer: &PolicyLayer) -> String {
     format!(
         "{} ({})\n{}",
         layer.layer,
-        escaped(&layer.source),
+        write_out_line(&layer.source),
         indented(&lines.join("\n"))
     )
 }

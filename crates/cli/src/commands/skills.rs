@@ -5,10 +5,10 @@ use std::path::Path;
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use sortie_base::hidden::write_out_line;
 use sortie_definitions::{Problem as FileProblem, Scope, Severity, Skill, Skills};
 use sortie_text::{cut_columns, strip_sequences, t};
 
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -75,17 +75,17 @@ fn list(settings: &Settings, found: &Skills, json: bool) -> Result<Exit, Problem
             .iter()
             .map(|skill| {
                 vec![
-                    escaped(&skill.name),
+                    write_out_line(&skill.name),
                     source(settings, skill.scope),
                     offered(settings, skill),
-                    cut_columns(&escaped(&skill.description), DESCRIPTION_COLUMNS),
+                    cut_columns(&write_out_line(&skill.description), DESCRIPTION_COLUMNS),
                 ]
             })
             .collect();
         output::text(&table::rows(head, rows))?;
     }
     for problem in &found.problems {
-        output::note(&escaped(&problem.to_string()));
+        output::note(&write_out_line(&problem.to_string()));
     }
     Ok(Exit::Ok)
 }
@@ -100,12 +100,12 @@ fn show(settings: &Settings, found: &Skills, name: &str, json: bool) -> Result<E
         let known: Vec<String> = found
             .skills
             .iter()
-            .map(|skill| escaped(&skill.name))
+            .map(|skill| write_out_line(&skill.name))
             .collect();
         return Err(Problem::Nothing(t!(
             lang,
             "skills-unknown",
-            name = escaped(name),
+            name = write_out_line(name),
             known = known.join(", ")
         )));
     };
@@ -117,21 +117,21 @@ fn show(settings: &Settings, found: &Skills, name: &str, json: bool) -> Result<E
         return Ok(Exit::Ok);
     }
     let mut rows = vec![
-        (t!(lang, "field-name"), escaped(&skill.name)),
-        (t!(lang, "field-when"), escaped(&skill.description)),
+        (t!(lang, "field-name"), write_out_line(&skill.name)),
+        (t!(lang, "field-when"), write_out_line(&skill.description)),
         (t!(lang, "field-source"), source(settings, skill.scope)),
         (
             t!(lang, "field-folder"),
-            escaped(&skill.folder.display().to_string()),
+            write_out_line(&skill.folder.display().to_string()),
         ),
         (t!(lang, "field-offered"), offered(settings, skill)),
     ];
     if !skill.wanted_tools.is_empty() {
-        let wanted = escaped(&skill.wanted_tools.join(", "));
+        let wanted = write_out_line(&skill.wanted_tools.join(", "));
         rows.push((t!(lang, "field-wanted-tools"), wanted));
     }
     if !skill.unknown.is_empty() {
-        let unknown = escaped(&skill.unknown.join(", "));
+        let unknown = write_out_line(&skill.unknown.join(", "));
         rows.push((t!(lang, "field-unknown-keys"), unknown));
     }
     let text = strip_sequences(text.trim_end());

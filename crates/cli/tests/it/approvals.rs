@@ -78,7 +78,8 @@ fn a_request_is_listed_and_shown_with_all_it_takes_to_decide() {
         "main",
         "Make it",
         "write_file",
-        "    content: one\\n",
+        "write_file, exactly:\n    made.txt\n",
+        "    content: one\\u{a}",
         "    path: made.txt",
         "Rules for --always, the narrowest first:",
     ] {
@@ -121,6 +122,13 @@ fn the_first_reply_holds() {
     let (world, mut terminal, id) = waiting();
     terminal.send_line("y").unwrap();
     terminal.exp_eof().unwrap();
+    let late = world.sortie(&["approvals", "deny", &id]);
+    assert_eq!(late.code, Some(6), "{late:#?}");
+    let start = "error: Too late, your answer changed nothing: answered elsewhere by terminal at ";
+    assert!(
+        late.err.starts_with(start) && late.err.ends_with("Z: approved\n"),
+        "{late:#?}"
+    );
     let check = |arguments: &[&str], code: i32, expected: &str| {
         let said = world.sortie(arguments);
         assert_eq!(
@@ -129,11 +137,6 @@ fn the_first_reply_holds() {
             "{arguments:?}"
         );
     };
-    check(
-        &["approvals", "deny", &id],
-        6,
-        "error: Too late, this holds already: approved by terminal.\n",
-    );
     check(
         &["approvals", "show", "abc"],
         4,

@@ -290,12 +290,14 @@ fn a_person_at_the_clients_terminal_is_asked() {
     let model = world.scenario(TWO_CHANGES);
     let _server = world.serve();
     let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);
+    terminal.exp_string("one.txt").unwrap();
     terminal
-        .exp_string("Allow main [Make it] to run write_file: one.txt?")
+        .exp_string("Allow main [Make it] to run write_file? ")
         .unwrap();
     terminal.send_line("y").unwrap();
+    terminal.exp_string("two.txt").unwrap();
     terminal
-        .exp_string("Allow main [Make it] to run write_file: two.txt?")
+        .exp_string("Allow main [Make it] to run write_file? ")
         .unwrap();
     terminal.send_line("n").unwrap();
     terminal.exp_string("last: Denied").unwrap();

@@ -32,6 +32,7 @@ mod replays;
 mod restarts;
 mod run;
 mod server;
+mod stale_prompts;
 mod strangers;
 mod tasks;
 mod terminal;

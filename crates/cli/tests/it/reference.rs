@@ -55,6 +55,7 @@ const COMMANDS: &[&[&str]] = &[
     &["skills", "show"],
     &["mcp"],
     &["mcp", "list"],
+    &["mcp", "show"],
     &["mcp", "approve"],
     &["models"],
     &["models", "list"],

@@ -78,13 +78,16 @@ fn a_person_is_asked_before_something_changes() {
         let model = world.scenario(TWO_CHANGES);
         let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);
         for (answer, word) in answers.iter().zip(["one", "two"]) {
+            // What would run comes first.
+            terminal
+                .exp_string("main [Make it] asks to run write_file:\r\n")
+                .unwrap();
+            terminal.exp_string(&format!("{word}.txt")).unwrap();
             terminal
                 .exp_string("a2 = always in this session: write_file\r\n")
                 .unwrap();
             terminal
-                .exp_string(&format!(
-                    "Allow main [Make it] to run write_file: {word}.txt? [y/N/a1"
-                ))
+                .exp_string("Allow main [Make it] to run write_file? [y/N/a1")
                 .unwrap();
             terminal.send_line(answer).unwrap();
         }

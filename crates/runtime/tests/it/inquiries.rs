@@ -254,6 +254,7 @@ async fn a_child_asks_its_parent_then_a_person() {
     .await;
     let answer = Reply::Answered {
         by: Answerer::Person,
+        name: None,
         text: "blue".to_owned(),
     };
     say(&stage, &asked[0], answer).await;

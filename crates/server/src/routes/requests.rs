@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Deserialize;
 use sortie_core::{AskedFor, OpenRequest, Replied, Reply, RequestFilter, RequestKind, RunId};
 use sortie_protocol::{
-    ApprovalBody, ApprovalDecision, ReplyNoted, ReplyView, Request, Role, SteerBody,
+    ApprovalBody, ApprovalDecision, ReplyKind, ReplyNoted, ReplyView, Request, Role, SteerBody,
 };
 use utoipa::IntoParams;
 
@@ -239,13 +239,28 @@ pub(crate) fn noted(replied: Replied) -> Result<Json<ReplyNoted>, Problem> {
         })),
         Replied::TooLate { earlier } => {
             let earlier = earlier.as_ref().map(ReplyView::from);
-            let problem = Problem::conflict(
-                "somebody was faster, or the task no longer waits for it; nothing changed",
-            );
+            let problem = Problem::conflict(&too_late(earlier.as_ref()));
             Err(match serde_json::to_value(earlier) {
                 Ok(earlier) => problem.with("earlier", earlier),
                 Err(_) => problem,
             })
         }
     }
+}
+
+/// Who answered what before.
+fn too_late(earlier: Option<&ReplyView>) -> String {
+    let Some(earlier) = earlier else {
+        return "the task no longer waits for an answer; nothing changed".to_owned();
+    };
+    let what = match earlier.reply {
+        ReplyKind::Approved => "approved",
+        ReplyKind::Refused => "denied",
+        ReplyKind::Answered => "answered",
+        ReplyKind::Expired => {
+            return "it expired without an answer; nothing changed".to_owned();
+        }
+    };
+    let by = earlier.by.as_deref().unwrap_or("another approver");
+    format!("{by} {what} it before; nothing changed")
 }

@@ -293,6 +293,7 @@ pub(crate) async fn reply_to_question(
     app.may_reply(caller, request).await?;
     let reply = Reply::Answered {
         by: sortie_core::Answerer::Person,
+        name: Some(caller.person()),
         text,
     };
     let replied: Replied = app.runtime.reply(&request.request.id, reply).await?;

@@ -1,6 +1,7 @@
-//! The programs that a command would run, for a person who decides about it.
+//! Notes on a command for a person who decides about it: the programs that it would start, and the
+//! files that it would write. The command itself is shown beside them, verbatim.
 
-use sortie_shell::{Simple, Understanding, Word, dangers, read};
+use sortie_shell::{Redirect, Simple, Understanding, Word, read};
 
 use crate::text::cut;
 
@@ -9,7 +10,7 @@ const MAX_PROGRAMS: usize = 40;
 /// How many characters of one are shown.
 const MAX_PROGRAM_CHARS: usize = 300;
 
-/// One program and its arguments per line, then what is dangerous about them.
+/// One program and its arguments per line, then the files that are written.
 pub(super) fn shown(command: &str) -> String {
     let understanding = read(command);
     let mut lines = programs(&understanding);
@@ -18,14 +19,6 @@ pub(super) fn shown(command: &str) -> String {
         Understanding::Partly { why, .. } | Understanding::Not { why } => {
             lines.push(format!("not wholly understood: {why}"));
         }
-    }
-    for danger in dangers(&understanding) {
-        lines.push(format!(
-            "dangerous: {}: {}. {}",
-            danger.command,
-            danger.why.trim_end_matches('.'),
-            danger.instead
-        ));
     }
     lines.join("\n")
 }
@@ -45,7 +38,21 @@ fn programs(understanding: &Understanding) -> Vec<String> {
     if more > 0 {
         lines.push(format!("({more} more programs)"));
     }
+    let written = all
+        .iter()
+        .flat_map(|simple| &simple.redirects)
+        .filter_map(written);
+    lines.extend(written.take(MAX_PROGRAMS));
     lines
+}
+
+fn written(redirect: &Redirect) -> Option<String> {
+    match redirect {
+        Redirect::Writes(file) => {
+            Some(cut(&format!("writes to {}", word(file)), MAX_PROGRAM_CHARS))
+        }
+        Redirect::Reads(_) | Redirect::Duplicates | Redirect::Text(_) => None,
+    }
 }
 
 fn line(simple: &Simple) -> String {
@@ -97,10 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn dangers_are_said() {
-        let text = shown("sudo rm -rf /");
-        assert!(text.contains("\ndangerous: "), "{text}");
-        assert!(!shown("rm -rf target").contains("dangerous"));
+    fn files_that_are_written_are_noted() {
+        check(
+            "cat x | sort > /tmp/x 2>&1 && echo done >> README.md",
+            "cat x\nsort\necho done\nwrites to /tmp/x\nwrites to README.md",
+        );
     }
 
     #[test]

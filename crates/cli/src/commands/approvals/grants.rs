@@ -2,12 +2,12 @@
 
 use clap::Args;
 use serde_json::json;
+use sortie_base::hidden::write_out_line;
 use sortie_core::{SessionGrant, SessionKey};
 use sortie_text::t;
 
 use crate::commands::times::with_times;
 use crate::engine::Engine;
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -51,7 +51,7 @@ impl Grants {
                 .collect::<Result<_, _>>()?;
             output::json(&all)?;
         } else if grants.is_empty() {
-            let session = escaped(session.as_str());
+            let session = write_out_line(session.as_str());
             output::note(&t!(settings.lang, "grants-none", session = session));
         } else {
             output::text(&listed(settings, &grants))?;
@@ -71,8 +71,8 @@ fn listed(settings: &Settings, grants: &[SessionGrant]) -> String {
         .iter()
         .map(|grant| {
             vec![
-                escaped(&grant.rule),
-                escaped(&grant.by),
+                write_out_line(&grant.rule),
+                write_out_line(&grant.by),
                 grant.at.to_rfc3339(),
             ]
         })
@@ -92,7 +92,7 @@ impl Revoke {
         if self.json {
             output::json(&json!({"session": session, "revoked": count}))?;
         } else {
-            let session = escaped(session.as_str());
+            let session = write_out_line(session.as_str());
             let words = t!(
                 settings.lang,
                 "grants-revoked",

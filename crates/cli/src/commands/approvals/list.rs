@@ -1,13 +1,13 @@
 //! `sortie approvals list`.
 
 use clap::Args;
+use sortie_base::hidden::write_out_line;
 use sortie_core::{Clock, OpenRequest, RequestFilter, Timestamp};
 use sortie_runtime::ProcessClock;
 use sortie_text::{cut_columns, t};
 
 use super::{reply_words, request_json, time_left, what};
 use crate::commands::tasks::{all_records, prefixes};
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
 use crate::output;
@@ -83,9 +83,9 @@ impl List {
                 request.request.id.to_string(),
                 request.request.kind.name().to_owned(),
                 prefixes.short(request.task_id),
-                escaped(&request.agent),
-                cut_columns(&escaped(&request.label), LABEL_COLUMNS),
-                cut_columns(&what(request), WHAT_COLUMNS),
+                write_out_line(&request.agent),
+                cut_columns(&write_out_line(&request.label), LABEL_COLUMNS),
+                cut_columns(&what(lang, request), WHAT_COLUMNS),
                 time_left(request, now),
             ];
             if self.all {

@@ -7,18 +7,20 @@ mod reply;
 mod show;
 
 use clap::{Args, Subcommand};
+use sortie_base::hidden::write_out_line;
 use sortie_core::{Lang, OpenRequest, Reply, RequestKind, StoreError, Timestamp};
-use sortie_text::t;
+use sortie_text::{cut_middle, t};
 
 use super::times::with_times;
-use crate::approval::{shown, subject};
-use crate::escape::escaped;
+use crate::approval::shown;
 use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
 use crate::wiring;
 
+/// How much of a request one line has.
+const WHAT_CHARS: usize = 4_000;
 /// The times of a request.
 const TIMES: &[&str] = &["expires_at", "asked_at", "replied_at"];
 
@@ -68,7 +70,7 @@ async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
         Err(StoreError::NotFound(_)) => Err(Problem::Nothing(t!(
             settings.lang,
             "approvals-unknown",
-            id = escaped(id)
+            id = write_out_line(id)
         ))),
         Err(error) => Err(error.into()),
     }
@@ -80,10 +82,16 @@ pub(super) fn request_json(request: &OpenRequest) -> Result<serde_json::Value, P
 }
 
 /// What a request is about, on one line and with nothing hidden.
-pub(super) fn what(request: &OpenRequest) -> String {
+pub(super) fn what(lang: Lang, request: &OpenRequest) -> String {
     match &request.request.kind {
         RequestKind::Approval(approval) => {
-            format!("{}: {}", escaped(&approval.tool), shown(&subject(approval)))
+            let words = format!("{}: {}", approval.tool, approval.exact);
+            let words = write_out_line(&cut_middle(&words, WHAT_CHARS, " […] ").text);
+            if approval.dangers.is_empty() {
+                words
+            } else {
+                t!(lang, "approvals-danger", what = words)
+            }
         }
         RequestKind::Question(question) => shown(&question.text),
     }

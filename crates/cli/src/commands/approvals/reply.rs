@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use sortie_base::hidden::write_out_line;
 use sortie_core::{
     Clock, Lang, OpenRequest, Replied, Reply, ReplyTo, RequestKind, Requests as _, StoreError,
 };
@@ -13,9 +14,8 @@ use sortie_store::SqliteStore;
 use sortie_text::t;
 
 use super::{find, reply_words};
-use crate::approval;
+use crate::approval::{self, replied_elsewhere};
 use crate::engine::{Engine, Place};
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -105,7 +105,7 @@ impl Answer {
                 let words = t!(settings.lang, "approvals-not-a-question", id = id);
                 return Err(Problem::Refused(words));
             }
-            kind @ RequestKind::Question(_) => approval::reply(kind, &self.text),
+            kind @ RequestKind::Question(_) => approval::reply(kind, &self.text, &settings.person),
         };
         let Some(reply) = reply else {
             return Err(Problem::Typed(t!(settings.lang, "approvals-empty-answer")));
@@ -126,7 +126,7 @@ fn checked(lang: Lang, rule: String) -> Result<String, Problem> {
         Err(error) => Err(Problem::Typed(t!(
             lang,
             "approvals-bad-rule",
-            rule = escaped(&rule),
+            rule = write_out_line(&rule),
             problem = error.to_string()
         ))),
     }
@@ -170,18 +170,18 @@ async fn send(
                         "approvals-left",
                         id = id,
                         words = words,
-                        owner = escaped(&owner)
+                        owner = write_out_line(&owner)
                     ),
                 })?;
             }
             Ok(Exit::Ok)
         }
         Replied::TooLate { earlier } => Err(Problem::Refused(match earlier {
-            Some(earlier) => t!(
-                lang,
-                "approvals-too-late",
-                words = reply_words(lang, Some(&earlier))
-            ),
+            Some(earlier) => {
+                let at = find(settings, asked.request.id.as_str()).await?.replied_at;
+                let reason = replied_elsewhere(lang, Some(&earlier), at);
+                t!(lang, "answer-late", reason = reason)
+            }
             None => t!(lang, "approvals-run-ended"),
         })),
     }

@@ -1,13 +1,15 @@
 //! `sortie approvals show`.
 
 use clap::Args;
+use console::Style;
 use serde_json::Value;
+use sortie_base::hidden::{write_out, write_out_line};
 use sortie_core::{ApprovalRequest, Clock, Lang, OpenRequest, Question, RequestKind, Timestamp};
 use sortie_runtime::ProcessClock;
 use sortie_text::t;
 
 use super::{find, reply_words, request_json, time_left};
-use crate::escape::escaped;
+use crate::approval::danger_lines;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -47,11 +49,11 @@ fn page(lang: Lang, request: &OpenRequest, now: Timestamp) -> String {
             request.request.kind.name().to_owned(),
         ),
         (t!(lang, "field-task-id"), request.task_id.to_string()),
-        (t!(lang, "field-agent"), escaped(&request.agent)),
-        (t!(lang, "field-label"), escaped(&request.label)),
+        (t!(lang, "field-agent"), write_out_line(&request.agent)),
+        (t!(lang, "field-label"), write_out_line(&request.label)),
         (
             t!(lang, "field-session"),
-            escaped(request.session_id.as_str()),
+            write_out_line(request.session_id.as_str()),
         ),
         (t!(lang, "field-asked"), request.asked_at.to_rfc3339()),
         (t!(lang, "field-time-left"), time_left(request, now)),
@@ -67,7 +69,8 @@ fn page(lang: Lang, request: &OpenRequest, now: Timestamp) -> String {
         }
         RequestKind::Question(question) => question_parts(lang, question),
     };
-    parts.insert(0, table::pairs(&rows));
+    // What would run comes first: nothing in front of it may be taken for it.
+    parts.insert(first_parts(&request.request.kind), table::pairs(&rows));
     if request.reply.is_none() {
         parts.push(match &request.request.kind {
             RequestKind::Approval(_) => t!(lang, "approvals-how", id = id),
@@ -77,23 +80,44 @@ fn page(lang: Lang, request: &OpenRequest, now: Timestamp) -> String {
     parts.join("\n\n")
 }
 
+/// How many parts stand above the table: what would run, and its dangers.
+fn first_parts(kind: &RequestKind) -> usize {
+    match kind {
+        RequestKind::Approval(approval) if approval.dangers.is_empty() => 1,
+        RequestKind::Approval(_) => 2,
+        RequestKind::Question(_) => 0,
+    }
+}
+
 fn approval_rows(lang: Lang, approval: &ApprovalRequest) -> Vec<(String, String)> {
     let mut rows = vec![
-        (t!(lang, "field-tool"), escaped(&approval.tool)),
+        (t!(lang, "field-tool"), write_out_line(&approval.tool)),
         (t!(lang, "field-layer"), approval.layer.to_string()),
     ];
     if let Some(rule) = &approval.rule {
-        rows.push((t!(lang, "field-rule"), escaped(rule)));
+        rows.push((t!(lang, "field-rule"), write_out_line(rule)));
     }
-    rows.push((t!(lang, "field-why"), escaped(&approval.reason)));
+    rows.push((t!(lang, "field-why"), write_out_line(&approval.reason)));
     rows
 }
 
 fn approval_parts(lang: Lang, approval: &ApprovalRequest) -> Vec<String> {
-    let mut parts = vec![part(
+    let tool = write_out_line(&approval.tool);
+    let exact = write_out(&approval.exact);
+    let mut parts = vec![format!(
+        "{}\n{}",
+        t!(lang, "field-exact", tool = tool),
+        indented(&exact)
+    )];
+    if !approval.dangers.is_empty() {
+        let red = Style::new().red().bold();
+        let lines = danger_lines(lang, &approval.dangers);
+        parts.push(red.apply_to(lines.join("\n")).to_string());
+    }
+    parts.push(part(
         &t!(lang, "field-arguments"),
         arguments(&approval.arguments).iter().map(String::as_str),
-    )];
+    ));
     if let Some(preview) = &approval.preview {
         parts.push(part(&t!(lang, "field-preview"), preview.lines()));
     }
@@ -143,6 +167,6 @@ fn arguments(arguments: &Value) -> Vec<String> {
 
 /// A heading and lines of a model, each escaped and set off from the margin.
 fn part<'a>(heading: &str, lines: impl Iterator<Item = &'a str>) -> String {
-    let lines: Vec<String> = lines.map(escaped).collect();
+    let lines: Vec<String> = lines.map(write_out_line).collect();
     format!("{heading}\n{}", indented(&lines.join("\n")))
 }

@@ -6,6 +6,7 @@
 
 use clap::Args;
 use serde_json::json;
+use sortie_base::hidden::write_out_line;
 use sortie_core::{Changes, RunId, Seq, StoreError, Worktree, Worktrees as _};
 use sortie_runtime::RuntimeError;
 use sortie_store::ReadStore;
@@ -14,7 +15,6 @@ use sortie_text::{strip_sequences, t};
 use super::circumstances::Circumstances;
 use super::open;
 use crate::engine::Engine;
-use crate::escape::escaped;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
@@ -145,7 +145,7 @@ impl Apply {
             output::json(&json!({"task_id": run, "files": files}))?;
         } else {
             for file in &files {
-                output::text(&escaped(file))?;
+                output::text(&write_out_line(file))?;
             }
             let words = t!(settings.lang, "worktree-applied", count = files.len());
             output::note(&words);

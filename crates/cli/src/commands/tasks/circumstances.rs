@@ -1,6 +1,7 @@
 //! What a task was admitted with and what came of it: its mode, its sandbox, its worktree.
 
 use serde::Serialize;
+use sortie_base::hidden::write_out_line;
 use sortie_core::{
     Changes, ChangesFate, Event, Isolation, JournalEntry, Lang, Mode, RunRecord, RunSpec,
     SandboxMode, Worktree,
@@ -10,7 +11,6 @@ use sortie_sandbox::Neutralised;
 use sortie_text::t;
 
 use crate::commands::audit::backend;
-use crate::escape::escaped;
 use crate::table;
 
 /// The characters of a policy's hash that people are shown.
@@ -122,7 +122,7 @@ impl Circumstances {
                     lang,
                     "sandbox-applied",
                     mode = sandbox.as_str(),
-                    backend = escaped(backend)
+                    backend = write_out_line(backend)
                 ),
                 None => sandbox.to_string(),
             };
@@ -146,7 +146,7 @@ impl Circumstances {
         };
         let mut rows = vec![(t!(lang, "field-isolation"), isolation.to_string())];
         if let Some(branch) = &self.branch {
-            rows.push((t!(lang, "field-branch"), escaped(branch)));
+            rows.push((t!(lang, "field-branch"), write_out_line(branch)));
         }
         if let Some(changes) = &self.changes {
             let words = t!(

@@ -98,7 +98,7 @@ struct Shown {
 fn asked(lang: Lang, requests: &[OpenRequest]) -> Option<String> {
     let lines: Vec<String> = requests
         .iter()
-        .map(|request| format!("{} {}", request.request.id, what(request)))
+        .map(|request| format!("{} {}", request.request.id, what(lang, request)))
         .collect();
     if lines.is_empty() {
         return None;

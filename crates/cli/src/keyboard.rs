@@ -1,0 +1,251 @@
+//! The keyboard of the person at the terminal, key by key.
+//!
+//! A terminal hands over whole lines by default, and nobody can tell when one was begun. A prompt
+//! can be withdrawn while a person types, so the first key of a line matters: the line belongs to
+//! the prompt that was on the screen then. From the first prompt until the command ends, keys are
+//! therefore read one by one and echoed here; Ctrl-C stays a signal.
+
+use std::io::{self, Read as _};
+
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
+use sortie_base::hidden::is_hidden;
+use sortie_text::columns;
+use tokio::sync::mpsc;
+
+/// The longest line: as long as an answer over the API. What is typed beyond it is dropped.
+const MAX_LINE_CHARS: usize = 20_000;
+/// Chunks of keys that were typed and not looked at yet; the reader waits when there are more.
+const CHUNKS: usize = 16;
+/// Keys that one read takes.
+const CHUNK_BYTES: usize = 1_024;
+
+const ESCAPE: u8 = 0x1b;
+const CTRL_D: u8 = 0x04;
+const CTRL_U: u8 = 0x15;
+const CTRL_W: u8 = 0x17;
+const BACKSPACE: [u8; 2] = [0x08, 0x7f];
+
+/// The keyboard, read from the moment this exists until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Keyboard {
+    chunks: mpsc::Receiver<Vec<u8>>,
+    /// How the terminal was before; `None` if it could not be changed, so that it echoes itself.
+    before: Option<Termios>,
+}
+
+impl Keyboard {
+    /// Reads keys from now on. What was typed before is discarded.
+    pub(crate) fn open() -> Self {
+        let before = take_keys();
+        if let Err(error) = &before {
+            tracing::debug!(%error, "the terminal keeps handing over whole lines");
+        }
+        let (sender, chunks) = mpsc::channel(CHUNKS);
+        // A blocked read cannot be taken back, so the thread lives as long as the process.
+        std::thread::spawn(move || {
+            let mut chunk = [0; CHUNK_BYTES];
+            loop {
+                let read = match io::stdin().lock().read(&mut chunk) {
+                    Ok(0) => return,
+                    Ok(read) => read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(_) => return,
+                };
+                let keys = chunk.get(..read).unwrap_or_default().to_vec();
+                if sender.blocking_send(keys).is_err() {
+                    return;
+                }
+            }
+        });
+        Self {
+            chunks,
+            before: before.ok(),
+        }
+    }
+
+    /// Whether typed characters have to be echoed by this program.
+    pub(crate) const fn needs_echo(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// The next keys; `None` when the terminal was closed. Nothing is lost if the future is dropped.
+    pub(crate) async fn keys(&mut self) -> Option<Vec<u8>> {
+        self.chunks.recv().await
+    }
+
+    /// Keys that were typed already.
+    pub(crate) fn at_hand(&mut self) -> Option<Vec<u8>> {
+        self.chunks.try_recv().ok()
+    }
+}
+
+impl Drop for Keyboard {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before
+            && let Err(error) = tcsetattr(io::stdin(), OptionalActions::Now, before)
+        {
+            tracing::debug!(%error, "the terminal could not be set back");
+        }
+    }
+}
+
+fn take_keys() -> io::Result<Termios> {
+    let before = tcgetattr(io::stdin())?;
+    let mut keys = before.clone();
+    keys.local_modes
+        .remove(LocalModes::ICANON | LocalModes::ECHO);
+    keys.special_codes[SpecialCodeIndex::VMIN] = 1;
+    keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+    tcsetattr(io::stdin(), OptionalActions::Flush, &keys)?;
+    Ok(before)
+}
+
+/// A line that is being typed.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    text: String,
+    /// The beginning of a character of several bytes.
+    partial: Vec<u8>,
+    sequence: Sequence,
+}
+
+/// Where in an escape sequence (an arrow key, for example) the keyboard is.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Sequence {
+    #[default]
+    None,
+    Begun,
+    Parameters,
+}
+
+/// What a key did.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Pressed {
+    /// The line goes on.
+    Goes,
+    /// It ended, with this text.
+    Ended(String),
+    /// The person will type nothing more (Ctrl-D on an empty line).
+    Closed,
+}
+
+impl Line {
+    /// Whether anything was typed.
+    pub(crate) const fn is_begun(&self) -> bool {
+        !self.text.is_empty() || !self.partial.is_empty()
+    }
+
+    /// Takes a key; `echo` gets what the terminal is to show for it.
+    pub(crate) fn press(&mut self, key: u8, echo: &mut String) -> Pressed {
+        match (&self.sequence, key) {
+            (Sequence::Begun, b'[' | b'O') => self.sequence = Sequence::Parameters,
+            (Sequence::Begun, _) => self.sequence = Sequence::None,
+            (Sequence::Parameters, b'@'..=b'~') => self.sequence = Sequence::None,
+            (Sequence::Parameters, _) => {}
+            (Sequence::None, ESCAPE) => self.sequence = Sequence::Begun,
+            (Sequence::None, b'\n' | b'\r') => {
+                echo.push('\n');
+                self.partial.clear();
+                return Pressed::Ended(std::mem::take(&mut self.text));
+            }
+            (Sequence::None, CTRL_D) if !self.is_begun() => return Pressed::Closed,
+            (Sequence::None, CTRL_U) => while self.erase(echo).is_some() {},
+            (Sequence::None, CTRL_W) => {
+                while self.text.ends_with(' ') {
+                    self.erase(echo);
+                }
+                while !self.text.ends_with(' ') && self.erase(echo).is_some() {}
+            }
+            (Sequence::None, key) if BACKSPACE.contains(&key) => {
+                self.erase(echo);
+            }
+            (Sequence::None, key) => self.add(key, echo),
+        }
+        Pressed::Goes
+    }
+
+    fn add(&mut self, key: u8, echo: &mut String) {
+        self.partial.push(key);
+        match std::str::from_utf8(&self.partial) {
+            Ok(typed) => {
+                let is_full = self.text.chars().count() >= MAX_LINE_CHARS;
+                let mut seen = typed.chars().filter(|c| !is_full && !is_hidden(*c));
+                if let Some(character) = seen.next() {
+                    self.text.push(character);
+                    echo.push(character);
+                }
+                self.partial.clear();
+            }
+            // More bytes of it follow.
+            Err(error) if error.error_len().is_none() => {}
+            Err(_) => self.partial.clear(),
+        }
+    }
+
+    fn erase(&mut self, echo: &mut String) -> Option<char> {
+        self.partial.clear();
+        let erased = self.text.pop()?;
+        for _ in 0..columns(erased.encode_utf8(&mut [0; 4])) {
+            echo.push_str("\u{8} \u{8}");
+        }
+        Some(erased)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines that a person types, `Closed` as `None`, and what is left of the last one.
+    fn typed(keys: &str) -> (Vec<Option<String>>, String) {
+        let (mut line, mut echo, mut lines) = (Line::default(), String::new(), Vec::new());
+        for key in keys.bytes() {
+            match line.press(key, &mut echo) {
+                Pressed::Goes => {}
+                Pressed::Ended(text) => lines.push(Some(text)),
+                Pressed::Closed => lines.push(None),
+            }
+        }
+        (lines, line.text)
+    }
+
+    #[test]
+    fn keys_make_lines() {
+        for (keys, lines, rest) in [
+            ("y\n", vec![Some("y")], ""),
+            ("yex\u{7f}s\r", vec![Some("yes")], ""),
+            ("\u{7f}\u{7f}n", vec![], "n"),
+            ("use git\u{17}jj\n", vec![Some("use jj")], ""),
+            ("wrong\u{15}right\nno", vec![Some("right")], "no"),
+            ("a\u{1b}[Cb\u{1b}[1;5Dc\u{1b}OP\n", vec![Some("abc")], ""),
+            ("删除\u{7f}\n", vec![Some("删")], ""),
+            ("y\u{200b}\u{7}\u{4}\n", vec![Some("y")], ""),
+            ("\u{4}", vec![None], ""),
+        ] {
+            let lines: Vec<_> = lines
+                .into_iter()
+                .map(|line| line.map(str::to_owned))
+                .collect();
+            assert_eq!(typed(keys), (lines, rest.to_owned()), "{keys:?}");
+        }
+    }
+
+    #[test]
+    fn an_erased_line_is_not_begun() {
+        let (mut line, mut echo) = (Line::default(), String::new());
+        assert!(!line.is_begun());
+        line.press(b'n', &mut echo);
+        assert!(line.is_begun());
+        line.press(0x7f, &mut echo);
+        assert!(!line.is_begun());
+        assert_eq!(echo, "n\u{8} \u{8}");
+    }
+
+    #[test]
+    fn lines_are_bounded() {
+        let (lines, _) = typed(&("x".repeat(MAX_LINE_CHARS + 5) + "\n"));
+        assert_eq!(lines, [Some("x".repeat(MAX_LINE_CHARS))]);
+    }
+}
