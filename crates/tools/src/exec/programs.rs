@@ -68,7 +68,11 @@ fn word(word: &Word) -> String {
     };
     match word {
         Word::Known(text) if plain(text) => text.clone(),
-        Word::Known(text) => format!("{text:?}"),
+        // Hidden characters stay as they are: who shows the note writes them out, once.
+        Word::Known(text) => {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("\"{}\"", text.replace('\n', "\\n"))
+        }
         Word::Unknown(text) | Word::Single(text) => text.clone(),
     }
 }
