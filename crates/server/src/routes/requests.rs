@@ -239,7 +239,7 @@ pub(crate) fn noted(replied: Replied) -> Result<Json<ReplyNoted>, Problem> {
         })),
         Replied::TooLate { earlier } => {
             let earlier = earlier.as_ref().map(ReplyView::from);
-            let problem = Problem::conflict(&too_late(earlier.as_ref()));
+            let problem = Problem::conflict(too_late(earlier.as_ref()));
             Err(match serde_json::to_value(earlier) {
                 Ok(earlier) => problem.with("earlier", earlier),
                 Err(_) => problem,
