@@ -37,10 +37,9 @@ impl Arguments {
     fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         Self::try_parse_from(words).map_err(|mut error| {
             error.remove(ContextKind::SuggestedValue);
-            let asks_nothing = |value: &ContextValue| match value {
-                ContextValue::String(name) => name == ASKS_NOTHING,
-                ContextValue::Strings(names) => names.iter().any(|name| name == ASKS_NOTHING),
-                _ => false,
+            let asks_nothing = |value: &ContextValue| {
+                let names = value.to_string();
+                names.split(", ").any(|name| name == ASKS_NOTHING)
             };
             if error
                 .get(ContextKind::SuggestedArg)

@@ -1,10 +1,5 @@
 //! The table of hidden characters outside of this crate.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test that cannot go on should say where"
-)]
-
 use std::path::Path;
 
 use sortie_base::hidden::{
