@@ -245,7 +245,8 @@ fn plain_question(lang: Lang, asked: &OpenRequest, question: &Question) -> Strin
 
 /// Arguments that neither the exact text nor the change shows.
 fn other_arguments(approval: &ApprovalRequest) -> Vec<String> {
-    if approval.exact == approval.arguments.to_string() {
+    let whole = approval.arguments.to_string();
+    if approval.exact == whole {
         return Vec::new();
     }
     let told = TOLD_ELSEWHERE
