@@ -190,7 +190,7 @@ impl Terminal {
 #[derive(Debug)]
 pub(crate) struct Unsettled {
     /// Why.
-    pub(crate) problem: Problem,
+    pub(crate) problem: Box<Problem>,
     /// How to say it.
     pub(crate) lang: Lang,
 }
@@ -207,7 +207,7 @@ impl Settings {
     ) -> Result<Self, Unsettled> {
         let spoken = lang_from(environment.locale());
         let failed = |problem| Unsettled {
-            problem,
+            problem: Box::new(problem),
             lang: global.lang.unwrap_or(spoken),
         };
         let folder = std::env::current_dir()

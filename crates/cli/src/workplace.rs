@@ -219,10 +219,7 @@ pub(crate) fn agent_files(settings: &Settings, base: &Agents, tools: &[String]) 
     };
     // A vendor of this build, or a server that happens to listen here, is not the operator's choice.
     let main = settings.configured_model();
-    let available = AllowedModels::of(
-        &crate::provider::runtime(settings),
-        main.as_deref().into_iter(),
-    );
+    let available = AllowedModels::of(&crate::provider::runtime(settings), main.as_deref());
     let check_rule = |rule: &str| {
         rule.parse::<sortie_policy::Rule>()
             .map(drop)

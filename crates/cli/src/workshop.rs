@@ -18,10 +18,10 @@ use sortie_text::t;
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
 use sortie_web::{Key, SearchSettings, WebFetch, WebSearch};
 
-use crate::escape::escaped;
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
+use sortie_base::hidden::write_out_line;
 
 /// The folder of the home with notes of workspaces that were not swept after a command.
 const NOTES: &str = "unswept";
@@ -294,8 +294,8 @@ pub(crate) async fn recover(settings: &Settings, sandbox: &Arc<Sandbox>) {
                     output::note(&t!(
                         settings.lang,
                         "recovered-workspace",
-                        workspace = escaped(&workspace.display().to_string()),
-                        thing = escaped(&thing.sentence())
+                        workspace = write_out_line(&workspace.display().to_string()),
+                        thing = write_out_line(&thing.sentence())
                     ));
                 }
             }

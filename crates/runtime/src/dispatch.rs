@@ -8,9 +8,9 @@ use serde_json::Value;
 use sortie_agent::{CallStatus, OpenCall, bound_result};
 use sortie_core::{
     Addressee, ApprovalRequest, ApprovedBy, Arguments, AuditEntry, AuditStage, Blob, BlobId,
-    BlobReader, Danger, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, ParentClaim, Question,
-    Reconciled, Recovery, Reply, Request, RequestKind, ResultStatus, Ruling, RunSpec, Seq,
-    Timestamp, Tool, ToolAnswer, ToolCall, ToolContext, ToolOutcome, ToolReply, ToolResult,
+    BlobReader, Danger, Decision, EffectId, Event, Fence, ImageRef, Layer, Mode, ParentClaim,
+    Question, Reconciled, Recovery, Reply, Request, RequestKind, ResultStatus, Ruling, RunSpec,
+    Seq, Timestamp, Tool, ToolAnswer, ToolCall, ToolContext, ToolOutcome, ToolReply, ToolResult,
     Touches, Worktree,
 };
 use sortie_policy::{AtUse, ToolFacts};

@@ -32,7 +32,7 @@ impl Shared {
                 // Deleted meanwhile, which stopped them first.
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => {
-                    self.store_failed("reading what a call may have left running", &error)
+                    self.store_failed("reading what a call may have left running", &error);
                 }
             }
         }

@@ -135,13 +135,6 @@ impl Signs {
     }
 }
 
-/// Whether a folder with these names in it is one that git takes for a repository.
-pub fn looks_like_repository<'a>(names: impl Iterator<Item = &'a OsStr>) -> bool {
-    let mut signs = Signs::default();
-    names.for_each(|name| signs.see(name));
-    signs.is_repository()
-}
-
 fn look(
     root: BorrowedFd<'_>,
     path: &Path,
@@ -171,10 +164,10 @@ fn look(
             return Ok(Vec::new());
         }
         signs.see(name);
-        let kind = match item.file_type() {
-            FileType::Unknown => kind_of(&folder, name)?,
-            known => known,
-        };
+        let mut kind = item.file_type();
+        if kind == FileType::Unknown {
+            kind = kind_of(&folder, name)?;
+        }
         if name.eq_ignore_ascii_case(".git") {
             match kind {
                 // Found when it is looked at itself.

@@ -126,7 +126,7 @@ impl Decider<'_> {
                 // A file stands in only for the name itself, not for a folder on the way to it.
                 let absent = match absent {
                     WhileAbsent::File(_) if names.peek().is_some() => WhileAbsent::StandIn,
-                    other => other,
+                    WhileAbsent::File(_) | WhileAbsent::StandIn | WhileAbsent::Watch => absent,
                 };
                 fates.absent(place, absent);
                 return;

@@ -51,7 +51,6 @@ mod watched;
 pub use applied::{Applied, Backend};
 pub use confine::{Command, Confined, Mode, Refusal, Sandbox, death_signal, supervisor};
 pub use git::{LinkedWorktree, linked_worktree};
-pub use git_places::looks_like_repository;
 pub use git_settings::named_by_settings;
 pub use guard::Guard;
 pub use helper::{GROUP_IS_GONE, run_helper};

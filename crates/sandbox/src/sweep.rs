@@ -319,11 +319,7 @@ fn plan(
     }
     match kind_at(folder, "hooks")? {
         None => {}
-        Some(FileType::Directory) => {
-            if has_hooks(folder)? {
-                steps.push(Step::Aside("hooks"));
-            }
-        }
+        Some(FileType::Directory) if !has_hooks(folder)? => {}
         Some(_) => steps.push(Step::Aside("hooks")),
     }
     Ok(steps)

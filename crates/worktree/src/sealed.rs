@@ -127,11 +127,14 @@ impl Worktrees {
         let call = self.git.on(&from.dir);
         let call = call.args(["diff-tree", "-r", "-t", "-z", "--no-abbrev", "--no-renames"]);
         let listing = call.args([left, right, "--"]).output().await;
-        let listing = listing.map_err(|error| match error {
+        let listing = match listing {
+            Ok(listing) => listing,
             // A tree that is missing or that git cannot read.
-            WorktreeError::Git { said, .. } => WorktreeError::Tampered { object: said },
-            other => other,
-        })?;
+            Err(WorktreeError::Git { said, .. }) => {
+                return Err(WorktreeError::Tampered { object: said });
+            }
+            Err(error) => return Err(error),
+        };
         let mut parts = entries(&listing);
         while let (Some(change), Some(_)) = (parts.next(), parts.next()) {
             let fields: Vec<&[u8]> = change.split(|byte| *byte == b' ').collect();

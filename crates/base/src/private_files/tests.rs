@@ -111,8 +111,8 @@ fn a_group_is_private_while_no_other_user_is_in_it() {
     assert_eq!(private_groups("anna:x:1000:anna\n", ME), [ME]);
 }
 
-fn unsafe_at(path: PathBuf, danger: Danger) -> Finding {
-    finding(&path, Verdict::Unsafe(danger)).unwrap()
+fn unsafe_at(path: &Path, danger: Danger) -> Finding {
+    finding(path, Verdict::Unsafe(danger)).unwrap()
 }
 
 /// A home below a folder that others can enter, so that the modes of its files matter.
@@ -185,7 +185,7 @@ fn a_folder_that_others_write_is_refused_wherever_it_is_on_the_way() {
         for open in [folder.path(), &home] {
             mode(open, 0o777);
             let found = inspect(way, &[]).unwrap();
-            let expected = unsafe_at(open.to_owned(), Danger::WritableByOthers { mode: 0o777 });
+            let expected = unsafe_at(open, Danger::WritableByOthers { mode: 0o777 });
             assert_eq!(found, [expected]);
             mode(open, 0o755);
         }
@@ -218,7 +218,7 @@ fn links_folders_and_special_files_are_refused_where_a_private_file_belongs() {
         ("fifo", Kind::Special),
     ] {
         let found = inspect(&home, &[(at(name), Class::Private)]).unwrap();
-        assert_eq!(found, [unsafe_at(at(name), Danger::WrongKind(kind))]);
+        assert_eq!(found, [unsafe_at(&at(name), Danger::WrongKind(kind))]);
     }
     // People keep settings elsewhere, and the folder they keep them in counts.
     let settings = [(folder.path().join("settings"), Class::Settings)];

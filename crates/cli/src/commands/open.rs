@@ -70,7 +70,7 @@ impl Open {
 /// The server that has the store.
 async fn server(settings: &Settings) -> Result<Client, Problem> {
     match Place::find(settings).await? {
-        Place::There(client) => Ok(client),
+        Place::There(client) => Ok(*client),
         Place::Here => Err(Problem::Nothing(t!(settings.lang, "no-server"))),
     }
 }

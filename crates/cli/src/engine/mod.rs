@@ -64,7 +64,7 @@ impl Engine {
                 let started = wiring::start(settings, models, wishes).await?;
                 Ok(Self::Own(Box::new(started)))
             }
-            Place::There(client) => Ok(Self::Server(Box::new(Remote::open(settings, client)?))),
+            Place::There(client) => Ok(Self::Server(Box::new(Remote::open(settings, *client)?))),
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) enum Place {
     /// In this process, which takes the store for itself.
     Here,
     /// In a server.
-    There(Client),
+    There(Box<Client>),
 }
 
 impl Place {
@@ -40,7 +40,7 @@ impl Place {
                 Found::Serves { file, address } => {
                     let client = Client::new(address, &token(settings)?, file.proof)?;
                     match client.me().await {
-                        Ok(_) => return Ok(Self::There(client)),
+                        Ok(_) => return Ok(Self::There(Box::new(client))),
                         Err(error) if error.may_pass() => error.into(),
                         // It may have been started again in between, and have another secret.
                         Err(error @ ClientError::Stranger { .. })

@@ -115,11 +115,7 @@ fn every_altered_field_of_a_record_is_named() {
     world.ok(&["run", "x", "--model", &model]);
     let database = rusqlite::Connection::open(world.home().join("sortie.db")).unwrap();
     let statement = database.prepare("SELECT * FROM runs").unwrap();
-    let columns: Vec<String> = statement
-        .column_names()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
     drop(statement);
     assert!(columns.len() > NOT_JOURNALED.len() + 20, "{columns:?}");
     database

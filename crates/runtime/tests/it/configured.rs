@@ -330,7 +330,7 @@ async fn a_run_cannot_deny_or_allow_tools_that_there_are_not() {
         .records()
         .await
         .into_iter()
-        .map(|record| record.summary.label)
+        .map(|record| record.label)
         .collect();
     assert!(labels.contains(&"good".to_owned()), "{labels:?}");
     assert_eq!(labels.len(), 2, "{labels:?}");

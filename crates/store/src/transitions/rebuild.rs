@@ -141,7 +141,7 @@ fn admission(run: RunId, entries: &[JournalEntry]) -> Option<Admit> {
         run,
         spec,
         at: first.at,
-        parent_fence: None,
+        parent: None,
     })
 }
 
@@ -230,11 +230,7 @@ pub(crate) fn summary_differences(record: &RunRecord, folded: &Summary) -> Vec<&
 
 fn columns(connection: &Connection, run: RunId) -> Done<BTreeMap<String, Value>> {
     let mut statement = connection.prepare_cached("SELECT * FROM runs WHERE run_id = ?1")?;
-    let names: Vec<String> = statement
-        .column_names()
-        .into_iter()
-        .map(str::to_owned)
-        .collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let mut rows = statement.query([run.to_string()])?;
     let row = rows.next()?.ok_or_else(|| Fault::not_found(run))?;
     names

@@ -83,10 +83,10 @@ async fn a_git_that_waits_for_a_pipe_is_stopped() {
     type Plant = fn(&Scene);
     let plants: [(&str, Plant); 4] = [
         ("a branch", |scene| {
-            pipe(&scene.root.join(".git/refs/heads/main"))
+            pipe(&scene.root.join(".git/refs/heads/main"));
         }),
         ("rules of a folder", |scene| {
-            pipe(&scene.root.join("sub/.gitignore"))
+            pipe(&scene.root.join("sub/.gitignore"));
         }),
         ("included settings", |scene| {
             let settings = scene.root.join(".git/config");

@@ -130,7 +130,10 @@ impl Circumstances {
         }
         for thing in &self.neutralised {
             if let Ok(thing) = serde_json::from_value::<Neutralised>(thing.clone()) {
-                rows.push((t!(lang, "field-neutralised"), escaped(&thing.sentence())));
+                rows.push((
+                    t!(lang, "field-neutralised"),
+                    write_out_line(&thing.sentence()),
+                ));
             }
         }
         rows.extend(self.isolation_rows(lang));
