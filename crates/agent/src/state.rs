@@ -3,7 +3,7 @@
 mod inbox;
 mod view;
 
-pub use view::summary_of;
+pub use view::summaries_of;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use sortie_base::nearest::nearest;
 use sortie_base::wildcard::{fold, matches, matches_any};
-use sortie_core::{Rules, Tool};
+use sortie_core::{LABEL_CHARS, Lang, ModelChoice, Rules, RunSpec, Tool, ToolNarrowing};
 use sortie_policy::{Rule, ToolFacts};
+use sortie_text::{first_chars, one_line, t};
 
 use crate::settings::Settings;
-use crate::spawn::MODELS_IN_FILES;
+use crate::spawn::{INHERIT, MODELS_IN_FILES, Planner, SpawnRefused};
 use crate::toolbox::facts_of;
 
+/// How much of the list of tools a refusal shows.
+const MOST_LISTED_CHARS: usize = 1_000;
 /// How many names a refusal lists.
 const MOST_LISTED: usize = 30;
 /// What the names of tools of MCP servers begin with. A server may connect later.
@@ -26,6 +29,69 @@ const SOMETIMES: [&str; 7] = [
     "web_fetch",
     "web_search",
 ];
+
+impl Planner {
+    /// Refuses a model that the operator did not make available: a run's words must not open files,
+    /// ask servers that are not configured, or spend at a vendor whose key happens to be set.
+    pub(crate) fn check_model(&self, parent: &RunSpec, model: &str) -> Result<(), SpawnRefused> {
+        if model == INHERIT {
+            return Ok(());
+        }
+        let own = std::iter::once(&parent.model).chain(&parent.fallbacks);
+        let of_agents = self.agents.children().iter();
+        let of_agents = of_agents.filter_map(|agent| match &agent.model {
+            ModelChoice::Named(name) => Some(name),
+            ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan => None,
+        });
+        let allowed = AllowedModels::of(&self.settings, own.chain(of_agents).map(String::as_str));
+        if allowed.contains(model) {
+            return Ok(());
+        }
+        let known = match allowed.listed() {
+            none if none.is_empty() => INHERIT.to_owned(),
+            known => known,
+        };
+        Err(SpawnRefused(t!(
+            parent.lang,
+            "spawn-model-not-allowed",
+            model = one_line(first_chars(model, 4 * LABEL_CHARS)),
+            known = known
+        )))
+    }
+
+    /// Refuses rules about tools that there are not: a misspelled deny would deny nothing.
+    pub(crate) fn check_tools(
+        &self,
+        lang: Lang,
+        tools: &ToolNarrowing,
+    ) -> Result<(), SpawnRefused> {
+        let named = tools.allow.iter().flatten().chain(&tools.deny);
+        let Some(unknown) = unknown_tools(named, self.toolbox.facts())
+            .into_iter()
+            .next()
+        else {
+            return Ok(());
+        };
+        let known: Vec<&str> = self
+            .toolbox
+            .facts()
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        let known = one_line(first_chars(&known.join(", "), MOST_LISTED_CHARS));
+        let rule = one_line(first_chars(&unknown.rule, 4 * LABEL_CHARS));
+        Err(SpawnRefused(match unknown.nearest {
+            Some(nearest) => t!(
+                lang,
+                "spawn-unknown-tool-near",
+                rule = rule,
+                nearest = nearest,
+                known = known
+            ),
+            None => t!(lang, "spawn-unknown-tool", rule = rule, known = known),
+        }))
+    }
+}
 
 /// The models that may be named by a model or by a file of a folder that is not trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

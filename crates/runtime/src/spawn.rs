@@ -22,7 +22,6 @@ use sortie_text::{first_chars, one_line, t, text};
 
 use crate::agents::Agents;
 use crate::authority::Hashes;
-use crate::choices::{AllowedModels, unknown_tools};
 use crate::runtime::NewRun;
 use crate::settings::{AgentSettings, ModelDefaults, RunDefaults, Settings};
 use crate::toolbox::{Toolbox, ToolboxError};
@@ -32,10 +31,8 @@ use crate::workplace;
 const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
 /// What names of models begin with that are files of the operator's.
 pub const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
-/// How much of the list of tools a refusal shows.
-const MOST_LISTED_CHARS: usize = 1_000;
 /// The name of a model that means the parent's.
-const INHERIT: &str = "inherit";
+pub(crate) const INHERIT: &str = "inherit";
 /// The agent of a spawn that names none.
 const DEFAULT_CHILD_AGENT: &str = "general";
 
@@ -330,63 +327,6 @@ impl Planner {
             not_after: requester.not_after,
             caps: parent.caps,
         })
-    }
-
-    /// Refuses a model that the operator did not make available: a run's words must not open files,
-    /// ask servers that are not configured, or spend at a vendor whose key happens to be set.
-    fn check_model(&self, parent: &RunSpec, model: &str) -> Result<(), SpawnRefused> {
-        if model == INHERIT {
-            return Ok(());
-        }
-        let own = std::iter::once(&parent.model).chain(&parent.fallbacks);
-        let of_agents = self.agents.children().iter();
-        let of_agents = of_agents.filter_map(|agent| match &agent.model {
-            ModelChoice::Named(name) => Some(name),
-            ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan => None,
-        });
-        let allowed = AllowedModels::of(&self.settings, own.chain(of_agents).map(String::as_str));
-        if allowed.contains(model) {
-            return Ok(());
-        }
-        let known = match allowed.listed() {
-            none if none.is_empty() => INHERIT.to_owned(),
-            known => known,
-        };
-        Err(SpawnRefused(t!(
-            parent.lang,
-            "spawn-model-not-allowed",
-            model = one_line(first_chars(model, 4 * LABEL_CHARS)),
-            known = known
-        )))
-    }
-
-    /// Refuses rules about tools that there are not: a misspelled deny would deny nothing.
-    fn check_tools(&self, lang: Lang, tools: &ToolNarrowing) -> Result<(), SpawnRefused> {
-        let named = tools.allow.iter().flatten().chain(&tools.deny);
-        let Some(unknown) = unknown_tools(named, self.toolbox.facts())
-            .into_iter()
-            .next()
-        else {
-            return Ok(());
-        };
-        let known: Vec<&str> = self
-            .toolbox
-            .facts()
-            .iter()
-            .map(|tool| tool.name.as_str())
-            .collect();
-        let known = one_line(first_chars(&known.join(", "), MOST_LISTED_CHARS));
-        let rule = one_line(first_chars(&unknown.rule, 4 * LABEL_CHARS));
-        Err(SpawnRefused(match unknown.nearest {
-            Some(nearest) => t!(
-                lang,
-                "spawn-unknown-tool-near",
-                rule = rule,
-                nearest = nearest,
-                known = known
-            ),
-            None => t!(lang, "spawn-unknown-tool", rule = rule, known = known),
-        }))
     }
 
     fn known_agent(&self, lang: Lang, name: &str) -> Result<&AgentDefinition, SpawnRefused> {

@@ -179,7 +179,7 @@ mod tests {
 
     fn pending() -> Pending {
         Pending {
-            workspace: "/work 分析".into(),
+            workspace: "/project 分析".into(),
             baseline: Baseline {
                 protected: [".git".into(), OsStr::from_bytes(b"\xff/.git").into()].into(),
                 settings: [("a/.git".into(), b"[core]\n\0".to_vec())].into(),
@@ -187,8 +187,8 @@ mod tests {
                 unseen: [PathBuf::from("data")].into(),
             },
             watched: vec![
-                ("/work/.vimrc".into(), Before::Absent),
-                ("/work/.claude".into(), Before::Link("../x".into())),
+                ("/project/.vimrc".into(), Before::Absent),
+                ("/project/.claude".into(), Before::Link("../x".into())),
             ],
         }
     }

@@ -56,7 +56,7 @@ const NAMES: &[&str] = &[
     "file/",
     "~",
     "file\0",
-    "\u{202e}",
+    "\u{7f}",
 ];
 
 /// What is repeated to make something deep.

@@ -12,23 +12,57 @@ use super::{Counted, IllegalEvent, Past, Phase, RunState};
 use crate::asking::Asking;
 use crate::compact::{self, Compaction};
 
-/// Computes the summary that a record has after the last entry before its end, from the journal alone.
-/// `None` if the run goes on from another whose journal is needed to understand it.
-pub fn summary_of(entries: &[JournalEntry]) -> Result<Option<Summary>, IllegalEvent> {
-    let last = entries.last().map(|entry| &entry.event);
-    let before_end = match last {
-        // The end itself is written by the store, which leaves the summary as it was.
-        Some(Event::Finished { .. }) => entries.get(..entries.len() - 1).unwrap_or_default(),
-        Some(_) | None => entries,
-    };
+/// Computes the summaries that a record may have, from the journal alone: that of the whole journal
+/// before its end, and that of its last append. The store writes some entries by itself, a taken inbox
+/// among them, and leaves the summary to the next append, which a crash or a cancel can prevent.
+/// Empty if the run goes on from another whose journal is needed to understand it.
+pub fn summaries_of(entries: &[JournalEntry]) -> Result<Vec<Summary>, IllegalEvent> {
     let goes_on = matches!(
         entries.first().map(|entry| &entry.event),
         Some(Event::Admitted { spec }) if spec.fork.is_some() || spec.continues.is_some()
     );
-    match RunState::fold(&Past::default(), before_end) {
-        Ok(state) => Ok(Some(state.summary())),
-        Err(_) if goes_on => Ok(None),
-        Err(illegal) => Err(illegal),
+    let ended = |entry: &JournalEntry| matches!(entry.event, Event::Finished { .. });
+    let before_end = match entries.split_last() {
+        Some((last, before)) if ended(last) => before,
+        Some(_) | None => entries,
+    };
+    let appended = before_end
+        .iter()
+        .rposition(|entry| is_appended(&entry.event));
+    // The first entry admits the run, with a summary of its own.
+    let last_append = before_end.get(..=appended.unwrap_or(0)).unwrap_or_default();
+    let mut summaries = Vec::new();
+    for part in [before_end, last_append] {
+        match RunState::fold(&Past::default(), part) {
+            Ok(state) => summaries.push(state.summary()),
+            Err(_) if goes_on => return Ok(Vec::new()),
+            Err(illegal) => return Err(illegal),
+        }
+    }
+    Ok(summaries)
+}
+
+/// Whether the holder of a run appends such an event, together with a summary.
+const fn is_appended(event: &Event) -> bool {
+    match event {
+        Event::Admitted { .. }
+        | Event::Updated { .. }
+        | Event::Paused
+        | Event::Resumed
+        | Event::Claimed { .. }
+        | Event::InboxTaken { .. }
+        | Event::Finished { .. } => false,
+        Event::Asked { .. }
+        | Event::ToolFinished { .. }
+        | Event::Collected { .. }
+        | Event::Answered { .. }
+        | Event::ModelFailed { .. }
+        | Event::Compacted { .. }
+        | Event::Intended { .. }
+        | Event::Delegated { .. }
+        | Event::BudgetLow { .. }
+        | Event::BudgetSpent { .. }
+        | Event::Isolated { .. } => true,
     }
 }
 

@@ -276,8 +276,8 @@ async fn store(settings: &Settings) -> Vec<Check> {
     ]
 }
 
-fn folded(entries: &[JournalEntry]) -> Result<Option<Summary>, String> {
-    sortie_runtime::summary_of(entries).map_err(|illegal| illegal.to_string())
+fn folded(entries: &[JournalEntry]) -> Result<Vec<Summary>, String> {
+    sortie_runtime::summaries_of(entries).map_err(|illegal| illegal.to_string())
 }
 
 async fn journal(settings: &Settings, store: &ReadStore) -> Check {

@@ -7,6 +7,8 @@ use crate::world::{Running, World};
 
 /// What the process dies of, in the task of a run.
 const POISON: &str = "poison";
+/// Those that share the server.
+const TENANTS: [&str; 2] = ["acme", "globex"];
 /// Deaths of the server after which something is tried for ever.
 const TOO_MANY: u32 = 12;
 
@@ -28,7 +30,6 @@ const SCENARIO: &str = r#"
 
 struct Village {
     world: World,
-    model: String,
 }
 
 impl Village {
@@ -36,12 +37,20 @@ impl Village {
         let world = World::new().with("SORTIE_POISON", POISON);
         world.write("note.txt", "hello\n");
         let model = world.scenario(SCENARIO);
-        Self { world, model }
+        let workspace = world.workspace().canonicalize().unwrap();
+        let workspace = workspace.display();
+        let file = world.folder().join(".config/sortie/config.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let mut text = format!("model = '{model}'\n");
+        for tenant in TENANTS {
+            text += &format!("[server.tenants.{tenant}]\nworkspaces = ['{workspace}']\n");
+        }
+        std::fs::write(&file, text).unwrap();
+        Self { world }
     }
 
-    /// An admin of the tenant: only admins may name a model that is a file.
     fn key(&self, tenant: &str) -> String {
-        let create = ["keys", "create", "--role", "admin", "--name", tenant];
+        let create = ["keys", "create", "--role", "operator", "--name", tenant];
         let made = self
             .world
             .ok(&[&create[..], &["--tenant", tenant]].concat());
@@ -52,12 +61,21 @@ impl Village {
         let body = json!({
             "message": message,
             "label": label,
-            "model": self.model,
             "workspace": self.world.workspace().canonicalize().unwrap(),
-            "mode": "yolo",
         });
         let (status, answer) = send(&self.world, key, "POST /api/tasks", &body.to_string());
         assert_eq!(status, 201, "{answer}");
+    }
+
+    /// Sends a message to the main agent, which may send subagents out.
+    fn tell_main(&self, key: &str, text: &str) {
+        let body = json!({
+            "text": text,
+            "workspace": self.world.workspace().canonicalize().unwrap(),
+        });
+        let route = "POST /api/sessions/api:family/messages";
+        let (status, answer) = send(&self.world, key, route, &body.to_string());
+        assert!((200..300).contains(&status), "{status}: {answer}");
     }
 
     /// Starts the server again whenever it has died, until every run has ended. Returns how often it
@@ -92,7 +110,7 @@ fn has_ended(task: &Value) -> bool {
 #[test]
 fn a_run_that_kills_the_server_takes_no_run_of_another_tenant_along() {
     let village = Village::new();
-    let (acme, globex) = (village.key("acme"), village.key("globex"));
+    let (acme, globex) = (village.key(TENANTS[0]), village.key(TENANTS[1]));
     let server = village.world.serve();
     let innocents = ["one", "two", "three"];
     for label in innocents {
@@ -117,16 +135,18 @@ fn a_run_that_kills_the_server_takes_no_run_of_another_tenant_along() {
 #[test]
 fn a_child_that_kills_the_server_takes_neither_parent_nor_sibling_along() {
     let village = Village::new();
-    let acme = village.key("acme");
+    let acme = village.key(TENANTS[0]);
     let server = village.world.serve();
-    village.ask_for(&acme, "parents", "Send the family out.");
+    village.tell_main(&acme, "Send the family out.");
     village.ask_for(&acme, "other", "Think for a while.");
     let deaths = village.restart_until_all_have_ended(server);
-    for label in ["parents", "good child", "other"] {
+    for label in ["good child", "other"] {
         assert_eq!(village.outcome(label).0, "completed", "{label}");
     }
+    let tasks = village.world.tasks();
+    let main = tasks.iter().find(|task| task["agent"] == "main");
     assert_eq!(
-        village.world.task("parents")["result"],
+        main.expect("the main agent ran")["result"],
         "The family is back."
     );
     let (status, reason) = village.outcome("bad child");

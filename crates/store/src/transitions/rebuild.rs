@@ -15,9 +15,10 @@ use crate::row::{self, Place};
 use crate::schema;
 use crate::sql;
 
-/// Computes what a journal adds up to; the machine that folds journals is not part of the store.
-/// `None` if it takes more than this journal, an error if no machine can go on from it.
-pub type Fold = fn(&[JournalEntry]) -> Result<Option<Summary>, String>;
+/// Computes the summaries that a record may have after its journal; the machine that folds journals is
+/// not part of the store. Empty if that takes more than this journal, an error if no machine can
+/// continue from it.
+pub type Fold = fn(&[JournalEntry]) -> Result<Vec<Summary>, String>;
 
 /// Columns that change after admission. Those that the journal determines are checked by
 /// [`after_admission`], by the fold, or by the checks of outcome, pause and chain; the others are about
@@ -181,8 +182,13 @@ fn after_admission(admit: &Admit, entries: &[JournalEntry]) -> Done<BTreeMap<Str
     ]))
 }
 
-/// The names of the fields that a record has otherwise than the fold of its journal.
-pub(crate) fn summary_differences(record: &RunRecord, folded: &Summary) -> Vec<&'static str> {
+/// The names of the fields that a record has otherwise than the summary that is nearest to it.
+pub(crate) fn summary_differences(record: &RunRecord, folded: &[Summary]) -> Vec<&'static str> {
+    let differences = folded.iter().map(|folded| differing(record, folded));
+    differences.min_by_key(Vec::len).unwrap_or_default()
+}
+
+fn differing(record: &RunRecord, folded: &Summary) -> Vec<&'static str> {
     let Summary {
         // What it waits for and how far it is change without an entry.
         waiting_on: _,

@@ -86,8 +86,8 @@ impl Checks {
         if !entries.is_empty() {
             let columns = self.rebuilder.differences(connection, run, &entries)?;
             let fields = match self.fold.map(|fold| fold(&entries)) {
-                None | Some(Ok(None)) => Vec::new(),
-                Some(Ok(Some(folded))) => rebuild::summary_differences(&record, &folded),
+                None => Vec::new(),
+                Some(Ok(folded)) => rebuild::summary_differences(&record, &folded),
                 Some(Err(illegal)) => {
                     problems.push(format!(
                         "the journal of run {run} makes no sense: {illegal}"

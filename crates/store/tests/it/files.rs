@@ -312,7 +312,7 @@ async fn reading_works_beside_a_writer_and_without_a_store() {
         3
     );
     assert_eq!(
-        reader.verify(|_| Ok(None)).await.unwrap().problems,
+        reader.verify(|_| Ok(Vec::new())).await.unwrap().problems,
         [] as [String; 0]
     );
     let full = run(2).to_string();

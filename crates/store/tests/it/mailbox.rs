@@ -208,7 +208,7 @@ async fn after_tampering(sql: &str) -> Vec<String> {
     drop(changed);
     let reader = SqliteStore::open_read_only(home.path()).unwrap();
     let mut problems = reader.verify_audit().await.unwrap().problems;
-    problems.extend(reader.verify(|_| Ok(None)).await.unwrap().problems);
+    problems.extend(reader.verify(|_| Ok(Vec::new())).await.unwrap().problems);
     let id = run(1).to_string();
     problems
         .into_iter()

@@ -87,7 +87,7 @@ impl World {
     }
 
     async fn claim(&mut self) {
-        // Every run is claimed again, however often its process died.
+        // No run is given up, however often its process died.
         let claim = Claim {
             deaths: DeathLimits {
                 without_progress: 1_000,
@@ -120,6 +120,8 @@ impl World {
                 let mut recover = recovering(scope, self.now);
                 (recover.deaths.total, recover.deaths.without_progress) = (2, 2);
                 self.store.recover(recover).await.unwrap();
+                // A suspect is claimed alone, and the others wait.
+                self.fences.clear();
                 self.claim().await;
             }
             Step::Reserve(which, _)
@@ -242,12 +244,15 @@ impl World {
     }
 
     async fn check_the_end(&mut self) {
-        while let Some(fence) = self.fences.pop() {
-            let finish = finishing(fence, self.now, failed());
-            // The end of another may have ended it.
-            if let Err(error) = self.store.finish_next(finish).await {
-                assert!(matches!(error, StoreError::Fenced { .. }), "{error:?}");
+        while !self.fences.is_empty() {
+            while let Some(fence) = self.fences.pop() {
+                let finish = finishing(fence, self.now, failed());
+                // The end of another may have ended it.
+                if let Err(error) = self.store.finish_next(finish).await {
+                    assert!(matches!(error, StoreError::Fenced { .. }), "{error:?}");
+                }
             }
+            self.claim().await;
         }
         self.forget_the_ended().await;
         self.check_limits().await;

@@ -214,7 +214,7 @@ async fn a_protected_link_is_put_back() {
     assert!(
         answer
             .text
-            .contains("what the command did there was undone"),
+            .contains("is again what it was before the command"),
         "{}",
         answer.text
     );

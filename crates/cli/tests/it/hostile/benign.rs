@@ -130,7 +130,7 @@ const WORK: &[(&str, Do, &str)] = &[
         Shell(
             "git init -q --bare remote.git && git push -q ./remote.git HEAD:main 2>&1 && git -C remote.git log --oneline -1 main",
         ),
-        "first",
+        "work",
     ),
     (
         "fixture repositories are removed",

@@ -273,8 +273,12 @@ fn at_home() -> World {
         .with("SORTIE_HOME", state.to_str().unwrap())
 }
 
+/// What is in the home folder, but for Sortie's own files and what was moved aside.
 fn own_files(world: &World) -> super::stage::Files {
-    super::stage::files_of(&world.workspace(), &[world.workspace().join(".local")])
+    let except = [world.workspace().join(".local")];
+    let mut files = super::stage::files_of(&world.workspace(), &except);
+    files.retain(|path, _| !path.to_string_lossy().contains(".sortie-quarantine"));
+    files
 }
 
 fn check_home(tries: &[Value]) {
