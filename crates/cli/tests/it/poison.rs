@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::send;
+use crate::server::send_poison;
 use crate::world::{Running, World};
 
 /// What the process dies of, in the task of a run.
@@ -63,8 +63,14 @@ impl Village {
             "label": label,
             "workspace": self.world.workspace().canonicalize().unwrap(),
         });
-        let (status, answer) = send(&self.world, key, "POST /api/tasks", &body.to_string());
-        assert_eq!(status, 201, "{answer}");
+        self.send(key, "POST /api/tasks", &body);
+    }
+
+    /// Sends a request. The server may die of it before it answers.
+    fn send(&self, key: &str, route: &str, body: &Value) {
+        if let Some((status, answer)) = send_poison(&self.world, key, route, &body.to_string()) {
+            assert!((200..300).contains(&status), "{status}: {answer}");
+        }
     }
 
     /// Sends a message to the main agent, which may send subagents out.
@@ -73,9 +79,7 @@ impl Village {
             "text": text,
             "workspace": self.world.workspace().canonicalize().unwrap(),
         });
-        let route = "POST /api/sessions/api:family/messages";
-        let (status, answer) = send(&self.world, key, route, &body.to_string());
-        assert!((200..300).contains(&status), "{status}: {answer}");
+        self.send(key, "POST /api/sessions/api:family/messages", &body);
     }
 
     /// Starts the server again whenever it has died, until every run has ended. Returns how often it
@@ -137,8 +141,8 @@ fn a_child_that_kills_the_server_takes_neither_parent_nor_sibling_along() {
     let village = Village::new();
     let acme = village.key(TENANTS[0]);
     let server = village.world.serve();
-    village.tell_main(&acme, "Send the family out.");
     village.ask_for(&acme, "other", "Think for a while.");
+    village.tell_main(&acme, "Send the family out.");
     let deaths = village.restart_until_all_have_ended(server);
     for label in ["good child", "other"] {
         assert_eq!(village.outcome(label).0, "completed", "{label}");
