@@ -145,7 +145,10 @@ async fn pass(
     for (run, request) in settled? {
         shared.replied(run, request).await;
     }
-    shared.ended(expired?);
+    let expired = expired?;
+    let ended = expired.ended.iter().map(|ended| ended.run);
+    shared.stop_leftovers(ended.collect()).await;
+    shared.ended(expired);
     Ok(())
 }
 

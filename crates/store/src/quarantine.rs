@@ -2,8 +2,10 @@
 //!
 //! When a process dies, each run that it had claimed may be the cause. All of them go on, and none
 //! of them is ended for a death that another run may have caused: after [`SUSPECTED_AFTER`] deaths
-//! without progress a run is claimed only while nothing else is claimed. If it is innocent it makes
-//! progress, which clears it. If the process dies again, the run alone is the cause. A run whose
+//! without progress a run is claimed only beside runs that have made progress since their own claim,
+//! and nothing is claimed beside it until it has. If it is innocent it makes progress, which clears it.
+//! After a restart nothing is claimed, so the first suspect is really alone: if the process dies again,
+//! that run is the cause. A death beside others is not counted against a suspect. A run whose
 //! process dies again and again although it makes progress is claimed alone for good before the
 //! total is reached.
 
@@ -44,6 +46,16 @@ impl Deaths {
             } else {
                 self.since_progress + 1
             },
+        }
+    }
+
+    /// One more, while others were claimed too: one of those may have caused it, so it brings no
+    /// suspect nearer to its end.
+    pub(crate) fn and_one_beside_others(self, progressed: bool, limits: DeathLimits) -> Self {
+        match self.custody(limits) {
+            Custody::None => self.and_one(progressed),
+            Custody::UntilProgress if progressed => self.and_one(true),
+            Custody::UntilProgress | Custody::Always => self,
         }
     }
 
@@ -111,7 +123,11 @@ pub(crate) fn gate<'a>(
         .find(|waiting| waiting.deaths.custody(limits) != Custody::None);
     match suspect {
         None => Gate::Open,
-        Some(suspect) if claimed.is_empty() => Gate::Only(&suspect.run),
+        // A death beside others does not count, so a suspect needs to wait only for those that may
+        // be suspects themselves by now.
+        Some(suspect) if claimed.iter().all(|claimed| claimed.progressed) => {
+            Gate::Only(&suspect.run)
+        }
         Some(_) => Gate::Closed,
     }
 }
@@ -186,6 +202,21 @@ mod tests {
     }
 
     #[test]
+    fn a_death_beside_others_brings_no_suspect_nearer_to_its_end() {
+        let suspect = Deaths {
+            total: 2,
+            since_progress: 2,
+        };
+        assert_eq!(suspect.and_one_beside_others(false, LIMITS), suspect);
+        assert_eq!(
+            suspect.and_one_beside_others(true, LIMITS),
+            suspect.and_one(true)
+        );
+        let first = Deaths::default().and_one_beside_others(false, LIMITS);
+        assert_eq!(first, Deaths::default().and_one(false));
+    }
+
+    #[test]
     fn progress_ends_the_custody_of_a_suspect_and_nothing_ends_that_of_a_notorious_one() {
         let gate_beside = |total, since_progress, progressed| {
             let deaths = Deaths {
@@ -201,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspect_waits_until_nothing_else_is_claimed() {
+    fn a_suspect_waits_until_everything_claimed_has_made_progress() {
         let suspect = [Waiting {
             run: "a".to_owned(),
             deaths: Deaths {
@@ -209,11 +240,14 @@ mod tests {
                 since_progress: 2,
             },
         }];
-        let other = Claimed {
-            deaths: Deaths::default(),
-            progressed: true,
+        let beside = |progressed| {
+            [Claimed {
+                deaths: Deaths::default(),
+                progressed,
+            }]
         };
-        assert_eq!(gate(&[other], &suspect, LIMITS), Gate::Closed);
+        assert_eq!(gate(&beside(false), &suspect, LIMITS), Gate::Closed);
+        assert_eq!(gate(&beside(true), &suspect, LIMITS), Gate::Only("a"));
         assert_eq!(gate(&[], &suspect, LIMITS), Gate::Only("a"));
     }
 }

@@ -146,6 +146,8 @@ async fn fail(shared: &Shared, fence: Fence, reason: Reason, message: String) ->
         })
         .await?;
     if let Finishing::Ended(report) = finished {
+        let ended = report.ended.iter().map(|ended| ended.run);
+        shared.stop_leftovers(ended.collect()).await;
         shared.ended(report);
     }
     Ok(())

@@ -69,7 +69,6 @@ CREATE INDEX runs_queued ON runs (lane, queue_key, run_id, parent_id, root_id)
     WHERE phase = 'queued';
 CREATE INDEX runs_leased ON runs (lane, parent_id, root_id) WHERE phase = 'leased';
 CREATE INDEX runs_by_lease ON runs (lease_until) WHERE phase = 'leased';
-CREATE INDEX runs_suspected ON runs (queue_key, run_id) WHERE phase = 'queued' AND deaths > 0;
 CREATE INDEX runs_parked ON runs (deadline_at) WHERE phase = 'parked';
 -- The work of the archive.
 CREATE INDEX runs_to_archive ON runs (ended_at) WHERE phase = 'ended' AND archived_at IS NULL;

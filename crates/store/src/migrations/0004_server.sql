@@ -6,9 +6,10 @@ ALTER TABLE runs ADD COLUMN paused INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN changes_fate TEXT;
 -- The folder it was admitted with.
 ALTER TABLE runs ADD COLUMN workspace TEXT;
--- Older stores have it in their journals only. A damaged entry tells nothing.
+-- Conversations show it; only those of older stores have to be told. A damaged entry tells nothing.
 UPDATE runs SET workspace = (SELECT json_extract(body, '$.spec.workspace') FROM journal
-                             WHERE journal.run_id = runs.run_id AND seq = 1 AND json_valid(body));
+                             WHERE journal.run_id = runs.run_id AND seq = 1 AND json_valid(body))
+    WHERE parent_id IS NULL;
 
 -- Runs that rest wait for nobody's slot.
 DROP INDEX runs_queued;

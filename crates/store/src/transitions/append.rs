@@ -330,9 +330,6 @@ pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
     if held.inbox_count > 0 || held.cancel.is_some() {
         return Ok(false);
     }
-    if held.paused {
-        pause::note_rest(connection, &mut held.tail, park.at, park.fence.epoch)?;
-    }
     sql::run(
         connection,
         "UPDATE runs SET phase = 'parked', waiting_on = ?2, lease_owner = NULL, lease_until = NULL,
@@ -340,5 +337,9 @@ pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
          WHERE rowid = ?1",
         params![held.rowid, park.waiting_on.as_str()],
     )?;
+    // Afterwards: the entry about the pause is no progress.
+    if held.paused {
+        pause::note_rest(connection, &mut held.tail, park.at, park.fence.epoch)?;
+    }
     Ok(true)
 }

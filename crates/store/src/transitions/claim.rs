@@ -50,7 +50,9 @@ pub(crate) fn claim(connection: &Connection, claim: &Claim) -> Done<Vec<Lease>> 
 fn claimed(connection: &Connection) -> Done<Vec<quarantine::Claimed>> {
     sql::all(
         connection,
-        "SELECT deaths, deaths_since_progress, head_seq > head_at_claim FROM runs
+        // A run that waits for its provider executes nothing that could kill the process.
+        "SELECT deaths, deaths_since_progress,
+                head_seq > head_at_claim OR waiting_on IS 'rate_limit' FROM runs
          WHERE phase = 'leased'",
         [],
         |row| {
@@ -65,15 +67,11 @@ fn claimed(connection: &Connection) -> Done<Vec<quarantine::Claimed>> {
     )
 }
 
-/// The runs that wait in a lane that is open and that a process has died with, most urgent first.
+/// The runs that could start now and that a process has died with, most urgent first.
 fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
-    let is_open = |lane: Lane| {
-        let mut limits = claim.lanes.iter();
-        limits.any(|limit| limit.lane == lane && limit.max_concurrent > 0)
-    };
     let waiting = sql::all(
         connection,
-        "SELECT run_id, lane, deaths, deaths_since_progress FROM runs
+        "SELECT run_id, lane, deaths, deaths_since_progress, parent_id, root_id FROM runs
          WHERE phase = 'queued' AND paused = 0 AND deaths > 0 ORDER BY queue_key, run_id",
         [],
         |row| {
@@ -84,22 +82,33 @@ fn suspects(connection: &Connection, claim: &Claim) -> Done<Vec<Waiting>> {
                     since_progress: row.get(3)?,
                 },
             };
-            Ok((sql::word::<Lane>(row, "lane")?, waiting))
+            let (parent, root): (Option<String>, String) = (row.get(4)?, row.get(5)?);
+            Ok((sql::word::<Lane>(row, "lane")?, parent, root, waiting))
         },
     )?;
-    let open = waiting.into_iter().filter(|(lane, _)| is_open(*lane));
-    Ok(open.map(|(_, waiting)| waiting).collect())
+    if waiting.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut lanes = Vec::new();
+    for limit in &claim.lanes {
+        if free_slots(connection, *limit)? > 0 {
+            lanes.push((limit.lane, Caps::load(connection, claim, limit.lane)?));
+        }
+    }
+    let can_start = |lane: Lane, parent: Option<&str>, root: &str| {
+        let mut lanes = lanes.iter();
+        lanes.any(|(open, caps)| *open == lane && caps.has_room(parent, root))
+    };
+    let waiting = waiting
+        .into_iter()
+        .filter(|(lane, parent, root, _)| can_start(*lane, parent.as_deref(), root));
+    Ok(waiting.map(|(_, _, _, waiting)| waiting).collect())
 }
 
 /// The runs of a lane that may start now, most urgent first. Those of a parent or tree that is at
 /// its cap are passed over, so they do not hold up the ones behind them.
 fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<String>> {
-    let leased = sql::count(
-        connection,
-        "SELECT COUNT(*) FROM runs WHERE phase = 'leased' AND lane = ?1",
-        [limit.lane.as_str()],
-    )?;
-    let free = u64::from(limit.max_concurrent).saturating_sub(leased);
+    let free = free_slots(connection, limit)?;
     if free == 0 {
         return Ok(Vec::new());
     }
@@ -118,6 +127,16 @@ fn choose(connection: &Connection, claim: &Claim, limit: LaneLimit) -> Done<Vec<
         }
     }
     Ok(chosen)
+}
+
+/// How many more runs a lane may have.
+fn free_slots(connection: &Connection, limit: LaneLimit) -> Done<u64> {
+    let leased = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM runs WHERE phase = 'leased' AND lane = ?1",
+        [limit.lane.as_str()],
+    )?;
+    Ok(u64::from(limit.max_concurrent).saturating_sub(leased))
 }
 
 /// How many runs each parent and tree has under way in a lane, and how many it may have.
@@ -158,13 +177,15 @@ impl Caps {
         Ok(())
     }
 
+    fn has_room(&self, parent: Option<&str>, root: &str) -> bool {
+        let of_parent = parent.map_or(0, |parent| count_of(&self.by_parent, parent));
+        let parent_full = parent.is_some() && of_parent >= self.per_parent;
+        !parent_full && count_of(&self.by_tree, root) < self.per_tree
+    }
+
     /// Counts one more if the caps allow it.
     fn take(&mut self, parent: Option<String>, root: String) -> bool {
-        let of_parent = parent
-            .as_ref()
-            .map_or(0, |parent| count_of(&self.by_parent, parent));
-        let parent_full = parent.is_some() && of_parent >= self.per_parent;
-        if parent_full || count_of(&self.by_tree, &root) >= self.per_tree {
+        if !self.has_room(parent.as_deref(), &root) {
             return false;
         }
         self.add(parent, root);
@@ -266,9 +287,6 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
 /// Puts a claimed run back at its place in the queue, where it rests if it is to.
 pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> Done<()> {
     let mut held = row::hold(connection, fence)?;
-    if held.paused {
-        pause::note_rest(connection, &mut held.tail, at, fence.epoch)?;
-    }
     sql::run(
         connection,
         "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
@@ -277,6 +295,10 @@ pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> D
          WHERE rowid = ?1",
         [held.rowid],
     )?;
+    // Afterwards: the entry about the pause is no progress.
+    if held.paused {
+        pause::note_rest(connection, &mut held.tail, at, fence.epoch)?;
+    }
     Ok(())
 }
 

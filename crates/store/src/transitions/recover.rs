@@ -17,12 +17,17 @@ use crate::transitions::pause;
 /// Frees leases.
 pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<RecoverReport> {
     let mut report = RecoverReport::default();
+    let leased = sql::count(
+        connection,
+        "SELECT COUNT(*) FROM runs WHERE phase = 'leased'",
+        [],
+    )?;
     for run in abandoned(connection, recover)? {
         let row = row::must_load(connection, run)?;
         if row.phase != Phase::Leased {
             continue;
         }
-        match verdict(&row, recover) {
+        match verdict(&row, recover, leased == 1) {
             Verdict::GoesOn(deaths) => {
                 count_deaths(connection, &row, deaths)?;
                 requeue(connection, &row, recover.at)?;
@@ -71,14 +76,19 @@ enum Verdict {
     Ends(Deaths, Box<Ending>),
 }
 
-fn verdict(row: &RunRow, recover: &Recover) -> Verdict {
+fn verdict(row: &RunRow, recover: &Recover, was_alone: bool) -> Verdict {
     let before = Deaths {
         total: row.deaths,
         since_progress: row.deaths_since_progress,
     };
     let deaths = match recover.scope {
         RecoverScope::All | RecoverScope::Expired => {
-            before.and_one(row.tail.seq > row.head_at_claim)
+            let progressed = row.tail.seq > row.head_at_claim;
+            if was_alone {
+                before.and_one(progressed)
+            } else {
+                before.and_one_beside_others(progressed, recover.deaths)
+            }
         }
         RecoverScope::Orphans(_) => return Verdict::GoesOn(before),
     };

@@ -44,7 +44,7 @@ async fn a_newer_schema_is_refused() {
         .pragma_update(None, "user_version", 99)
         .unwrap();
     let expected = "the store could not open its database: the store has schema version 99 and \
-                    this program knows versions up to 4; use the newer program that made it";
+                    this program knows versions up to 5; use the newer program that made it";
     let writing = SqliteStore::open(home.path(), &owner()).unwrap_err();
     assert_eq!(chain_of(&writing), expected);
     let reading = SqliteStore::open_read_only(home.path()).unwrap_err();
@@ -60,7 +60,7 @@ async fn an_empty_file_gets_its_tables() {
     let version: i64 = database(home.path())
         .query_row("PRAGMA user_version", [], |row| row.get(0))
         .unwrap();
-    assert_eq!(version, 4);
+    assert_eq!(version, 5);
 }
 
 /// The tables as the first release made them.
@@ -97,7 +97,7 @@ const THIRD_SCHEMA: &str = concat!(
 
 /// Takes away what later releases added.
 const BACK_TO_THIRD: &str = "
-    DROP INDEX runs_resting; DROP INDEX runs_by_agent; DROP INDEX runs_by_tenant;
+    DROP INDEX runs_suspected; DROP INDEX runs_resting; DROP INDEX runs_by_agent; DROP INDEX runs_by_tenant;
     DROP TRIGGER tally_admitted; DROP TRIGGER tally_changed; DROP TRIGGER tally_removed;
     DROP TABLE tallies; DROP INDEX roots; DROP INDEX turns; DROP INDEX runs_by_creation;
     DROP INDEX runs_queued; DROP INDEX audit_by_tenant;
