@@ -56,8 +56,9 @@ impl Repeats {
         self.same >= SAME_BEFORE_ANSWER
     }
 
-    /// The history was shortened: it may not show the results any more.
-    pub(crate) fn shortened(&mut self) {
+    /// The results no longer count: the history that showed them was shortened, or something has
+    /// happened since, after which the same call may return something else.
+    pub(crate) fn outdated(&mut self) {
         self.results = None;
         self.same = 0;
     }

@@ -527,7 +527,7 @@ impl RunState {
         // be in a past that was removed since.
         self.think_again();
         self.asking.shortened();
-        self.repeats.shortened();
+        self.repeats.outdated();
         let mut notice = text(
             self.spec.lang,
             "notice-compacted",
@@ -589,7 +589,10 @@ impl RunState {
         let Some(mut results) = batch.results() else {
             return;
         };
-        if self.repeats.returned(&results) {
+        if !self.children.is_empty() {
+            // A call about children may return something else as they go on.
+            self.repeats.outdated();
+        } else if self.repeats.returned(&results) {
             let words = text(self.spec.lang, "call-repeated", &[]);
             for result in &mut results {
                 result.text.clone_from(&words);

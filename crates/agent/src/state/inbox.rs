@@ -12,6 +12,7 @@ impl RunState {
         for item in items {
             match item {
                 InboxItem::Announcement(_) => {
+                    self.repeats.outdated();
                     if self.is_news(item)
                         && !self.answer_blocking_call(item)
                         && let Some(notice) = self.words_of(item)
@@ -29,6 +30,7 @@ impl RunState {
                     }
                 }
                 InboxItem::Steer { .. } | InboxItem::Question { .. } => {
+                    self.repeats.outdated();
                     if let Some(notice) = self.words_of(item) {
                         self.push_notice(notice);
                     }

@@ -116,6 +116,18 @@ fn a_repeated_call_with_the_same_result_is_pointed_to_that_result() {
 }
 
 #[test]
+fn news_after_repeated_calls_brings_the_tools_back() {
+    let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
+    for turn in 1..=3 {
+        player.call(&[read("same")]);
+        player.result(&format!("{turn}-0"), "port 8137");
+    }
+    assert_eq!(player.next(), "ask turn 4 without tools");
+    player.steer("it has changed, look again");
+    assert_eq!(player.next(), "ask turn 4");
+}
+
+#[test]
 fn a_repeated_call_with_another_result_shows_it() {
     let mut player = Player::with(|spec| spec.limits.max_iterations = 50);
     for (turn, words) in [(1, "one"), (2, "two"), (3, "two"), (4, "three")] {
