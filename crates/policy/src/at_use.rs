@@ -61,9 +61,11 @@ impl<'a> AtUse<'a> {
                     return Ok(());
                 }
                 ruling.decision = Decision::Deny;
-                ruling.why = "a person has to be asked about it, and was asked about something \
-                              else: call the tool with this one itself"
-                    .to_owned();
+                ruling.why = format!(
+                    "a person has to be asked about it, and was asked about something else: call \
+                     the tool with {} itself",
+                    name_of(real)
+                );
                 Err(ruling)
             }
         }
@@ -84,6 +86,16 @@ fn sentence(ruling: &Ruling) -> String {
     match &ruling.rule {
         Some(rule) => format!("{} ({} policy, rule `{rule}`)", ruling.why, ruling.layer),
         None => format!("{} ({} policy)", ruling.why, ruling.layer),
+    }
+}
+
+/// How a refusal names the real file. A name that could break the sentence is left out.
+fn name_of<'a>(real: &'a Object<'_>) -> &'a str {
+    match real.place() {
+        Some(Place::Inside(path)) if !path.is_empty() && !path.contains(char::is_control) => {
+            path.as_str()
+        }
+        Some(Place::Inside(_) | Place::Outside) | None => "this one",
     }
 }
 

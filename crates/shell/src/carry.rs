@@ -1,8 +1,10 @@
 //! Completes a simple command with what it would start or change beyond its own words.
 
+mod arithmetic;
 mod git;
 mod shells;
 
+pub(crate) use arithmetic::may_compute;
 pub(crate) use shells::{ShellCall, is_shell};
 
 use crate::reader::MAX_DEPTH;
@@ -16,6 +18,10 @@ const CARRIED_DEPTH: usize = MAX_DEPTH / 8;
 /// How many words behind `uv run` and its like may be the program: options and their values. Each is
 /// read on its own.
 const MOST_MANAGED_WORDS: usize = 6;
+/// In how many words of `npm exec` and its like a text for a shell is read.
+const MOST_MANAGED_TEXTS: usize = 12;
+/// Short options of fd that take a value.
+const FD_VALUED: &str = "CEScdejot";
 
 /// Why a command cannot be told wholly.
 type Doubt = Option<String>;
@@ -218,6 +224,7 @@ impl Carrier {
             "trap" => self.trapped(arguments),
             "find" | "gfind" => self.found(arguments),
             "git" => self.git(arguments),
+            "fd" | "fdfind" => self.listed(arguments),
             _ if UNREAD.contains(&name) => {
                 self.doubt(&format!("{name} may start commands that are not read"));
             }
@@ -245,9 +252,15 @@ impl Carrier {
 
     /// Options whose value is a command, of programs that start nothing otherwise.
     fn option_texts(&mut self, name: &str, arguments: &[Word]) {
-        let Some((_, options)) = OPTION_TEXTS.iter().find(|(program, _)| *program == name) else {
+        let Some((_, valued, options)) = OPTION_TEXTS.iter().find(|(program, ..)| *program == name)
+        else {
             return;
         };
+        // Without a dash the first word of tar is a cluster too; its values follow in their order.
+        let first = arguments.first().map(Word::shape).unwrap_or_default();
+        if name == "tar" && !first.starts_with('-') && first.contains(['F', 'I']) {
+            self.doubt("how tar is called is not clear");
+        }
         let mut rest = arguments.iter();
         while let Some(word) = rest.next() {
             let text = word.shape();
@@ -258,7 +271,6 @@ impl Carrier {
             let long = |option: &&&str| {
                 given.len() > 3 && option.starts_with("--") && option.starts_with(given)
             };
-            let short = |option: &&&str| !option.starts_with("--") && text.starts_with(**option);
             if options.iter().any(|option| long(&option)) {
                 match attached {
                     Some(value) => {
@@ -267,8 +279,8 @@ impl Carrier {
                     }
                     None => self.line(rest.as_slice().get(..1).unwrap_or_default()),
                 }
-            } else if let Some(option) = options.iter().find(short) {
-                match text.strip_prefix(*option).unwrap_or_default() {
+            } else if let Some(value) = short_text(text, valued, options) {
+                match value {
                     "" => self.line(rest.as_slice().get(..1).unwrap_or_default()),
                     value => self.line(&[word.with_text(value)]),
                 }
@@ -279,19 +291,59 @@ impl Carrier {
     /// `uv run`, `bundle exec` and their like. Their options are many and change, so that each word
     /// behind an option may be the program.
     fn managed(&mut self, name: &str, command: &Simple) {
+        // It takes shortened sub-commands, and with `-all` no name stands before the command.
+        let is_exec = |word: &Word| !word.shape().is_empty() && "exec".starts_with(word.shape());
+        if name == "ip" && command.arguments().iter().any(is_exec) {
+            self.doubt("how ip is called is not clear");
+        }
         let Some(rest) = managed_words(name, command.arguments()) else {
             return;
         };
-        let option = |word: &Word| word.shape().starts_with(['-', '+']);
-        let mut options = false;
-        for (at, word) in rest.iter().enumerate().take(MOST_MANAGED_WORDS) {
-            if option(word) {
-                options |= word.shape() != "--";
+        if matches!(name, "mise" | "npm" | "npx" | "pnpm") {
+            self.managed_texts(command.arguments());
+        }
+        let mut may_be_value = false;
+        for (at, word) in rest.iter().enumerate() {
+            let text = word.shape();
+            if text.starts_with(['-', '+']) {
+                may_be_value = !matches!(text, "--" | "-y" | "--yes" | "-q" | "--quiet");
                 continue;
             }
-            self.command(rest.get(at..).unwrap_or_default(), false);
-            if !options {
+            if at >= MOST_MANAGED_WORDS {
+                self.doubt(&format!("how {name} is called is not clear"));
                 return;
+            }
+            self.command(rest.get(at..).unwrap_or_default(), false);
+            // An option takes one word at most.
+            if !may_be_value {
+                return;
+            }
+            may_be_value = false;
+        }
+    }
+
+    /// `npm exec -c` and its like, whose text a shell reads.
+    fn managed_texts(&mut self, arguments: &[Word]) {
+        for (word, next) in arguments.iter().zip(1..) {
+            let text = word.shape();
+            let (given, attached) = match text.split_once('=') {
+                Some((given, value)) => (given, Some(value)),
+                None => (text, None),
+            };
+            let long = ["--call", "--command", "--shell-mode"]
+                .iter()
+                .any(|option| given.len() > 3 && option.starts_with(given));
+            let short = given.starts_with('-') && !given.starts_with("--") && given.contains('c');
+            if !long && !short {
+                continue;
+            }
+            // Each level of programs that start each other would read all of them again.
+            if next > MOST_MANAGED_TEXTS {
+                return self.doubt("a text that is run stands behind too many words");
+            }
+            match attached {
+                Some(value) => self.line(&[word.with_text(value)]),
+                None => self.line(arguments.get(next..=next).unwrap_or_default()),
             }
         }
     }
@@ -347,8 +399,7 @@ impl Carrier {
         rest: &[Word],
         command: &Simple,
     ) {
-        let shell =
-            wrapper.shell || (matches!(name, "sudo" | "doas") && call.letters.contains(['s', 'i']));
+        let shell = wrapper.shell || (matches!(name, "sudo" | "doas") && wants_shell(call));
         if rest.is_empty() {
             if shell && call.texts.is_empty() {
                 self.input(command);
@@ -536,6 +587,32 @@ impl Carrier {
         }
     }
 
+    /// `fd -x` starts the words behind it, up to a `;`.
+    fn listed(&mut self, arguments: &[Word]) {
+        let open = |word: &Word| word.may_split() && word.shape().contains(['$', '`']);
+        if arguments.iter().any(open) {
+            self.doubt("what fd is told to do is not known before it runs");
+        }
+        let mut rest = arguments.iter();
+        while let Some(word) = rest.next() {
+            let text = word.shape();
+            let attached = match text.split_once('=').unwrap_or((text, "")) {
+                ("--exec" | "--exec-batch", value) => Some(value),
+                _ => short_text(text, FD_VALUED, &["-x", "-X"]),
+            };
+            let Some(attached) = attached else {
+                continue;
+            };
+            let marks = ["{}", "{/}", "{//}", "{.}", "{/.}"];
+            let own = (!attached.is_empty()).then(|| word.with_text(attached));
+            let others = rest.by_ref().take_while(|word| word.shape() != ";");
+            let words = own.into_iter().chain(others.cloned());
+            let mut words: Vec<Word> = words.map(|word| mark(&word, &marks)).collect();
+            words.push(Word::Unknown("…".to_owned()));
+            self.command(&words, false);
+        }
+    }
+
     fn trapped(&mut self, arguments: &[Word]) {
         let first = arguments.first().and_then(Word::known).unwrap_or_default();
         if first.starts_with('-') && !matches!(first, "-" | "--") {
@@ -570,20 +647,66 @@ fn is_input(redirect: &&Redirect) -> bool {
 
 /// The words behind the sub-command of a program that starts what they name.
 fn managed_words<'a>(name: &str, arguments: &'a [Word]) -> Option<&'a [Word]> {
-    let option = |word: &&Word| word.shape().starts_with(['-', '+']);
-    let before = arguments.iter().take_while(option).count();
-    let (sub, rest) = match arguments.get(before..)?.split_first() {
-        Some((sub, rest)) => (sub.shape(), rest),
-        None => ("", &[][..]),
+    let mut of_program = MANAGERS.iter().filter(|(program, ..)| *program == name);
+    of_program.find_map(|(_, commands, operands)| {
+        let mut words = arguments;
+        for command in commands.split_whitespace() {
+            words = behind(command, words)?;
+        }
+        Some(words.get(*operands..).unwrap_or_default())
+    })
+}
+
+/// The words behind a sub-command, before which options and their values may stand.
+fn behind<'a>(command: &str, words: &'a [Word]) -> Option<&'a [Word]> {
+    let mut may_be_value = false;
+    for (word, next) in words.iter().zip(1..) {
+        let text = word.shape();
+        if text.starts_with(['-', '+']) {
+            may_be_value = true;
+            continue;
+        }
+        if text == command {
+            return words.get(next..);
+        }
+        // An option takes one word at most.
+        if !may_be_value {
+            return None;
+        }
+        may_be_value = false;
+    }
+    None
+}
+
+/// What is attached to the short option whose value is a command, also in a cluster of letters. A
+/// letter before it that takes a value ends the cluster.
+fn short_text<'a>(text: &'a str, valued: &str, options: &[&str]) -> Option<&'a str> {
+    let mut short = options.iter().filter(|option| !option.starts_with("--"));
+    if let Some(value) = short.find_map(|option| text.strip_prefix(*option)) {
+        return Some(value);
+    }
+    let letters = text.strip_prefix('-')?;
+    if letters.starts_with('-') {
+        return None;
+    }
+    let runs = |c: char| {
+        let mut options = options.iter();
+        options.any(|option| option.len() == 2 && option.ends_with(c))
     };
-    MANAGERS
-        .iter()
-        .find_map(|(program, command, operands)| match *command {
-            _ if *program != name => None,
-            "" => Some(arguments),
-            command if command == sub => Some(rest.get(*operands..).unwrap_or_default()),
-            _ => None,
-        })
+    let mut found = letters.char_indices();
+    let (at, letter) = found.find(|(_, c)| valued.contains(*c) || runs(*c))?;
+    let value = letters.get(at + letter.len_utf8()..);
+    value.filter(|_| runs(letter))
+}
+
+/// Whether `sudo` or `doas` is told to start a shell.
+fn wants_shell(call: &Call) -> bool {
+    let is_long = |word: &Word| {
+        let text = word.shape();
+        let mut names = ["--login", "--shell"].into_iter();
+        text.len() > 3 && names.any(|name| name.starts_with(text))
+    };
+    call.letters.contains(['s', 'i']) || call.before.iter().any(is_long)
 }
 
 /// Whether the command is one of a package manager or its like, which finds the program itself. A

@@ -32,6 +32,9 @@ pub use pattern::{MAX_PATTERN_BYTES, Pattern, PatternError, Verdict};
 pub use reader::{MAX_BYTES, MAX_COMMANDS, MAX_DEPTH};
 pub use script::{Redirect, Script, Simple, Understanding, Word};
 
+/// Why a line with arithmetic and a quoted `$` is not understood wholly.
+const COMPUTES: &str = "arithmetic may run what a quoted text holds";
+
 /// Reads a command line as bash would.
 pub fn read(command: &str) -> Understanding {
     read_at(command, 0, &[])
@@ -48,8 +51,7 @@ fn read_at(text: &str, depth: usize, input: &[Redirect]) -> Understanding {
         }
     };
     let mut script = gathered.script;
-    let mut doubt = (script.computes && gathered.quoted_dollar)
-        .then(|| "arithmetic may run what a quoted text holds".to_owned());
+    let mut doubt = (script.computes && gathered.quoted_dollar).then(|| COMPUTES.to_owned());
     // Which of several commands reads the input is not told by the text.
     if let [only] = script.commands.as_mut_slice()
         && only.redirects.is_empty()
@@ -59,6 +61,13 @@ fn read_at(text: &str, depth: usize, input: &[Redirect]) -> Understanding {
     for command in &mut script.commands {
         let found = carry::complete(command, depth);
         doubt = doubt.or(found);
+    }
+    // One command makes a variable arithmetic, and another one assigns the text to it.
+    if doubt.is_none()
+        && gathered.quoted_dollar
+        && script.effective().into_iter().any(carry::may_compute)
+    {
+        doubt = Some(COMPUTES.to_owned());
     }
     match doubt {
         None => Understanding::Whole(script),

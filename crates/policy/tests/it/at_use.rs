@@ -149,3 +149,25 @@ fn the_sentence_names_layer_and_rule() {
     let expected = "the global rules denies it (global policy, rule `read_file(.env)`)";
     assert_eq!(found, Err(expected.to_owned()));
 }
+
+#[test]
+fn a_refusal_in_default_mode_names_the_target_of_a_link() {
+    let compiled = Compiled::new(&policy(&[], "default"), &[]);
+    let said = |path: &str| {
+        let found = with_call("write_file CLAUDE.md", true, |call| {
+            AtUse::new(&compiled, *call).path(Path::new(path))
+        });
+        found.expect_err("refused")
+    };
+    let named = said("AGENTS.md");
+    assert!(
+        named.contains("call the tool with AGENTS.md itself"),
+        "{named}"
+    );
+    // A name that could break the sentence is not shown.
+    let unnamed = said("a\nb");
+    assert!(
+        unnamed.contains("call the tool with this one itself"),
+        "{unnamed}"
+    );
+}

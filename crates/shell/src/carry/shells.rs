@@ -3,8 +3,9 @@
 use super::Carrier;
 use crate::script::{Simple, Word};
 
-const SHELLS: [&str; 12] = [
-    "ash", "bash", "csh", "dash", "fish", "ksh", "mksh", "rbash", "sh", "tcsh", "yash", "zsh",
+const SHELLS: [&str; 16] = [
+    "ash", "bash", "csh", "dash", "fish", "ksh", "ksh93", "lksh", "mksh", "oksh", "posh", "rbash",
+    "sh", "tcsh", "yash", "zsh",
 ];
 /// Shells with a grammar of their own.
 const FOREIGN: [&str; 3] = ["csh", "fish", "tcsh"];

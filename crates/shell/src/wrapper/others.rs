@@ -1,14 +1,17 @@
 //! Programs that start a command only with some sub-command or option.
 
-/// Programs with a sub-command that starts the command behind it, and how many words stand
-/// between the two. Without a sub-command the program itself does.
+/// Programs with a sub-command, of one or two words, that starts the command behind it, and how many
+/// words stand between the two. Without a sub-command the program itself does.
 pub(crate) const MANAGERS: &[(&str, &str, usize)] = &[
     ("asdf", "exec", 0),
+    ("bun", "x", 0),
     ("bunx", "", 0),
     ("bundle", "exec", 0),
     ("conda", "run", 0),
     ("direnv", "exec", 1),
     ("hatch", "run", 0),
+    ("ip", "netns exec", 1),
+    ("ip", "vrf exec", 1),
     ("mamba", "run", 0),
     ("mise", "exec", 0),
     ("mise", "x", 0),
@@ -28,19 +31,21 @@ pub(crate) const MANAGERS: &[(&str, &str, usize)] = &[
     ("rustup", "run", 1),
     ("rye", "run", 0),
     ("uv", "run", 0),
+    ("uv", "tool run", 0),
     ("uvx", "", 0),
     ("yarn", "exec", 0),
 ];
 
-/// Options of other programs whose value is a command.
-pub(crate) const OPTION_TEXTS: &[(&str, &[&str])] = &[
-    ("less", &["--lessopen"]),
-    ("man", &["-P", "--pager"]),
-    ("rsync", &["-e", "--rsh", "--rsync-path"]),
-    ("sort", &["--compress-program"]),
-    ("split", &["--filter"]),
+/// Programs, their short options with another value, and their options whose value is a command.
+pub(crate) const OPTION_TEXTS: &[(&str, &str, &[&str])] = &[
+    ("less", "", &["--lessopen"]),
+    ("man", "CEHLMRSTXZemprs", &["-P", "--pager"]),
+    ("rsync", "@BMTf", &["-e", "--rsh", "--rsync-path"]),
+    ("sort", "", &["--compress-program"]),
+    ("split", "", &["--filter"]),
     (
         "tar",
+        "CHKLNTVXbfg",
         &[
             "-F",
             "-I",
@@ -53,7 +58,7 @@ pub(crate) const OPTION_TEXTS: &[(&str, &[&str])] = &[
             "--use-compress-program",
         ],
     ),
-    ("zip", &["-TT", "--unzip-command"]),
+    ("zip", "", &["-TT", "--unzip-command"]),
 ];
 
 /// Programs that start commands in ways that are not read here.

@@ -43,8 +43,14 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
             "torsocks",
             "torify",
             "tsocks",
-            "gosu",
+            "eatmydata",
         ],
+        ..PLAIN
+    },
+    // The first word is the user.
+    Wrapper {
+        names: &["gosu", "su-exec", "setuidgid", "s6-setuidgid"],
+        operands: 1,
         ..PLAIN
     },
     Wrapper {
@@ -112,6 +118,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         names: &["pkexec"],
         long_flags: &["disable-internal-agent", "keep-cwd"],
         long_valued: &["user"],
+        shell: true,
         ..PLAIN
     },
     Wrapper {
@@ -312,6 +319,8 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         names: &["strace"],
         flags: "ACcDdFfhikNnqrTtvwxYyZz",
         valued: "abEeIOoPpSsUuX",
+        long_flags: &["decode-fds", "follow-forks", "summary", "summary-only"],
+        long_valued: &["output", "trace"],
         ..PLAIN
     },
     Wrapper {

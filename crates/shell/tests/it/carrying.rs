@@ -1,3 +1,5 @@
+use sortie_shell::Understanding;
+
 use super::rendered;
 
 /// The commands that are seen through one command, without itself.
@@ -89,6 +91,83 @@ fn programs_that_start_others_are_seen_through() {
     check("ssh -o ProxyCommand=x host", "?");
     check("ssh host", "");
     check("parallel rm ::: a", "?rm ::: a");
+    check("gosu nobody rm -rf /x", "rm -rf /x");
+    check("su-exec me rm y", "rm y");
+    check("s6-setuidgid me rm y", "rm y");
+    check("eatmydata rm y", "rm y");
+    check("sudo --login <<< 'rm y'", "rm y");
+    check("sudo --shell <<< 'rm y'", "rm y");
+    check("sudo --logi <<< 'rm y'", "?rm y");
+    check("pkexec <<< 'rm y'", "rm y");
+    check("strace -f --trace open rm y", "rm y");
+    check("ip netns exec n rm y", "?rm y");
+    check("ip netn exe n rm y", "?");
+}
+
+#[test]
+fn options_with_a_command_are_seen_in_clusters() {
+    check("rsync -ae 'rm y' a b:c", "rm y");
+    check("rsync -aerm a b:c", "rm");
+    check("rsync -avT /exe a b", "");
+    check("tar -cvI 'rm y' -f a.tar .", "rm y");
+    check("tar cvIf 'rm y' a.tar .", "?");
+    check("fd -x rm", "rm <…>");
+    check("fd -Hx rm {} \\; -t f", "-t f ; rm <{}> <…>");
+    check("fd --exec rm", "rm <…>");
+    check("fd --exec=rm", "rm <…>");
+    check("fd a -X rm -f", "rm -f <…>");
+    check("fd --exec-batch rm", "rm <…>");
+    check("fd -tx rm", "");
+}
+
+#[test]
+fn package_managers_are_seen_through() {
+    check("npx -c 'rm y'", "rm y ; (rm y)");
+    check("npm exec -c 'rm y'", "rm y ; (rm y)");
+    check("npm exec --call 'rm y'", "rm y ; (rm y)");
+    check("npm exec --call='rm y'", "rm y");
+    check("uv --directory a run rm y", "rm y");
+    check("npm --prefix a exec rm y", "rm y");
+    check("pnpm --dir x exec rm y", "rm y");
+    check("uv tool run rm y", "rm y");
+    check("uv -q tool -q run rm y", "rm y");
+    check("uv tool install rm", "");
+    check("bun x rm y", "rm y");
+    check("uv run --with a rm y", "a rm y ; rm y");
+    // More options than are read.
+    check(
+        "uv run --with a --with b --with c rm y",
+        "?a --with b --with c rm y ; b --with c rm y ; c rm y",
+    );
+}
+
+#[test]
+fn arithmetic_in_another_command_is_doubted() {
+    for command in [
+        "declare -i n; n='a[$(rm x)]'",
+        "declare -ai n; n=('a[$(rm x)]')",
+        "typeset -i n; n+='a[$(rm x)]'",
+        "declare -i n; read n <<< 'a[$(rm x)]'",
+        "declare -i n; read n <<'E'\na[$(rm x)]\nE\n",
+        "declare -i n; for n in 'a[$(rm x)]'; do :; done",
+        "f() { local -i n; n='a[$(rm x)]'; }; f",
+        "command declare -i n; n='a[$(rm x)]'",
+        "declare -n n=m; m='a[$(rm x)]'",
+        "y='a[$(rm x)]'; test -v 'z[y]'",
+        "y='a[$(rm x)]'; [ -v 'z[y]' ]",
+        "y='a[$(rm x)]'; test -v \"$y\"",
+        "o=-v y='a[$(rm x)]'; test $o 'z[y]'",
+        "y='a[$(rm x)]'; printf -v 'z[y]' 1",
+        "y='a[$(rm x)]'; printf -v'z[y]' 1",
+        "y='a[$(rm x)]'; read 'z[y]' <<< 1",
+        "y='a[$(rm x)]'; declare 'z[y]=1'",
+        "y='a[$(rm x)]'; declare -a 'z=([y]=1)'",
+        "y='a[$(rm x)]'; unset 'z[y]'",
+    ] {
+        let understanding = sortie_shell::read(command);
+        let is_whole = matches!(understanding, Understanding::Whole(_));
+        assert!(!is_whole, "{command}\n{understanding:?}");
+    }
 }
 
 #[test]
@@ -110,6 +189,10 @@ fn shells_and_evaluation_are_read() {
     check("eval -x rm y", "?-x rm y ; rm y");
     check("time -p -- rm y", "");
     check("bash +c 'rm y'", "rm y");
+    check("ksh93 -c 'rm y'", "rm y");
+    check("lksh -c 'rm y'", "rm y");
+    check("oksh -c 'rm y'", "rm y");
+    check("posh -c 'rm y'", "rm y");
     check("bash -rcfile f -c 'rm y'", "?rm y ; rm y");
     check("bash -cO extglob 'rm y'", "rm y");
     check("bash /dev/std*n <<< 'rm y'", "?rm y");

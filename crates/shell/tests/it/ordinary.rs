@@ -111,6 +111,18 @@ const ORDINARY: &[&str] = &[
     "curl -sS https://example.com -o out.html",
     "diff <(sort a) <(sort b)",
     "echo done 1>&2",
+    "strace -f --trace=open ls",
+    "strace --follow-forks --summary-only --output=t.txt ./prog",
+    "printf '[%s]\\n' \"$x\"; awk '{print $1}' file",
+    "[ -f x ] && awk '{print $1}' file",
+    "[ \"$a\" = \"$b\" ] && awk '{print $1}' file",
+    "local_dir=x; export A='[b]'; awk '{print $1}' file",
+    "rsync -avze ssh src/ host:out/",
+    "npx -y eslint --ext .ts,.tsx --fix src --max-warnings 0",
+    "npm --prefix web run build",
+    "uv run --with requests pytest -q tests",
+    "fd -e rs -x wc -l",
+    "fd -t f 'a$'",
 ];
 
 #[test]

@@ -1,0 +1,53 @@
+//! Builtins that make bash evaluate as arithmetic a text that another command holds.
+
+use super::EVALUATORS;
+use crate::script::{Simple, Word};
+
+/// Builtins that give attributes to variables.
+const DECLARERS: [&str; 5] = ["declare", "export", "local", "readonly", "typeset"];
+
+/// Whether the command gives a variable the attribute `-i` or `-n`, or uses a subscript, whose value
+/// bash evaluates: in `y='a[$(rm x)]'; test -v 'z[y]'` it runs `rm`.
+pub(crate) fn may_compute(command: &Simple) -> bool {
+    let name = command.program().unwrap_or_default();
+    let arguments = command.arguments();
+    match name {
+        _ if DECLARERS.contains(&name) => arguments
+            .iter()
+            .any(|word| is_attribute(word) || has_subscript(word)),
+        "[" | "test" => names_variable(arguments, "-v"),
+        "printf" => {
+            let first = arguments.first().map(Word::shape).unwrap_or_default();
+            let sets = first.starts_with("-v") || first.starts_with('$');
+            sets && arguments.iter().take(2).any(has_subscript)
+        }
+        "wait" => names_variable(arguments, "-p") || arguments.iter().any(has_subscript),
+        _ => EVALUATORS.contains(&name) && arguments.iter().any(has_subscript),
+    }
+}
+
+fn is_attribute(word: &Word) -> bool {
+    let text = word.shape();
+    text.starts_with(['-', '+']) && text.contains(['i', 'n'])
+}
+
+/// Whether a variable with a subscript, or one that is not known, follows the option.
+fn names_variable(arguments: &[Word], option: &str) -> bool {
+    let mut pairs = arguments.iter().zip(arguments.iter().skip(1));
+    pairs.any(|(before, variable)| {
+        let is_option = before.known().is_none_or(|text| text == option);
+        is_option && (variable.known().is_none() || has_subscript(variable))
+    })
+}
+
+/// Whether the word is `NAME[…`, or assigns `NAME=([…`.
+fn has_subscript(word: &Word) -> bool {
+    let text = word.shape();
+    let name = text.split_once('=').map_or(text, |(name, _)| name);
+    let is_named = |at: usize| {
+        let before = name.get(..at).unwrap_or_default();
+        before.ends_with(|c: char| c == '_' || c.is_ascii_alphanumeric())
+    };
+    let mut found = name.match_indices('[');
+    found.any(|(at, _)| is_named(at)) || (text.contains("=(") && text.contains('['))
+}
