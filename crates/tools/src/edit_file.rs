@@ -270,9 +270,14 @@ fn replaced(text: &str, arguments: &Arguments) -> Result<(String, usize), ToolFa
     }
     let mut new = String::with_capacity(text.len());
     let mut done = 0;
+    let mut breaks = LineBreaks::of(text);
     for place in places {
         new.push_str(&text[done..place.start]);
-        new.push_str(&with_line_ends_of(text, &place, &arguments.new_string));
+        new.push_str(&with_line_ends_of(
+            &mut breaks,
+            &place,
+            &arguments.new_string,
+        ));
         done = place.end;
     }
     new.push_str(&text[done..]);
@@ -308,15 +313,49 @@ fn ranges_of(text: &str, piece: &str) -> Vec<Range<usize>> {
 
 /// The new text with the line ends of the place it goes to, so that a file keeps its own. Text that
 /// has `\r` of its own is meant as it is.
-fn with_line_ends_of<'a>(text: &str, place: &Range<usize>, new: &'a str) -> Cow<'a, str> {
+fn with_line_ends_of<'a>(
+    breaks: &mut LineBreaks<'_>,
+    place: &Range<usize>,
+    new: &'a str,
+) -> Cow<'a, str> {
     if new.contains('\r') || !new.contains('\n') {
         return Cow::Borrowed(new);
     }
-    let next = text[place.start..].find('\n').map(|at| place.start + at);
-    let nearest = next.or_else(|| text[..place.start].rfind('\n'));
-    match nearest {
-        Some(at) if text[..at].ends_with('\r') => Cow::Owned(new.replace('\n', "\r\n")),
+    match breaks.nearest(place.start) {
+        Some(at) if breaks.text[..at].ends_with('\r') => Cow::Owned(new.replace('\n', "\r\n")),
         Some(_) | None => Cow::Borrowed(new),
+    }
+}
+
+/// Finds the line breaks of places that come in order, in one pass over the text: a search for each
+/// place took seconds in a file without line breaks.
+struct LineBreaks<'a> {
+    text: &'a str,
+    /// The one found last, at or behind the place before.
+    next: Option<usize>,
+    /// The last one of the text.
+    last: Option<usize>,
+}
+
+impl<'a> LineBreaks<'a> {
+    fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            next: None,
+            last: text.rfind('\n'),
+        }
+    }
+
+    /// The first line break at or behind the place, otherwise the last one before it.
+    fn nearest(&mut self, place: usize) -> Option<usize> {
+        let last = self.last?;
+        if last <= place {
+            return Some(last);
+        }
+        if self.next.is_none_or(|next| next < place) {
+            self.next = self.text[place..].find('\n').map(|at| place + at);
+        }
+        self.next
     }
 }
 
@@ -475,6 +514,39 @@ mod tests {
             Ok(("", "Edited f:\n@@ -1 +0,0 @@\n-gone")),
         )
         .await;
+    }
+
+    /// With a search of the text for each place this would take minutes.
+    #[test]
+    fn many_places_without_line_breaks_take_one_pass() {
+        let places = 1_000_000;
+        let text = "a,".repeat(places);
+        let arguments = Arguments {
+            path: "f".to_owned(),
+            old_string: ",".to_owned(),
+            new_string: ",\n".to_owned(),
+            replace_all: true,
+        };
+        let (new, times) = replaced(&text, &arguments).unwrap();
+        assert_eq!(times, places);
+        assert!(new == "a,\n".repeat(places));
+    }
+
+    #[test]
+    fn each_place_takes_the_line_break_behind_it_or_the_last_one() {
+        let arguments = Arguments {
+            path: "f".to_owned(),
+            old_string: "x".to_owned(),
+            new_string: "y\nz".to_owned(),
+            replace_all: true,
+        };
+        let check = |text: &str, expected: &str| {
+            let (new, _) = replaced(text, &arguments).unwrap();
+            assert_eq!(new, expected);
+        };
+        check("x\nx\r\nx", "y\nz\ny\r\nz\r\ny\r\nz");
+        check("x x\r\nx\nx", "y\r\nz y\r\nz\r\ny\nz\ny\nz");
+        check("x", "y\nz");
     }
 
     #[tokio::test]

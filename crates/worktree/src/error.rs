@@ -122,7 +122,7 @@ pub enum WorktreeError {
     },
     /// git waits for something that never comes.
     #[error(
-        "git {what} made no progress for {seconds} s and was stopped. It waits for a file that is not a regular one, such as a pipe in place of .git/HEAD, of a file that .git/config includes, or of a .gitignore; find it with: find . -type p"
+        "git {what} made no progress for {seconds} s and was stopped. It waits for a file that is not a regular one, such as a pipe in place of .git/HEAD, of a file that .git/config includes, or of a .gitignore; find it with `find . -type p`. If there is none and the folder is on a network file system, try again."
     )]
     Stuck {
         /// The command.

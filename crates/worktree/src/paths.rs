@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use sortie_base::hidden::is_hidden;
 
 /// Names that tell programs on the person's machine what to run or whom to trust. A change of
-/// theirs is not applied, wherever they stand in a path.
+/// theirs is not applied, wherever they stand in a path. This is the least that applies: the program
+/// passes the longer list of the sandbox to [`Worktrees::with_protected`](crate::Worktrees).
 pub const PROTECTED_NAMES: &[&str] = &[
     ".mcp.json",
     "sortie.toml",

@@ -19,6 +19,17 @@ use crate::{Result, WorktreeError, Worktrees};
 /// How git writes the mode of a submodule, whose commit is in another repository.
 const SUBMODULE_MODE: &[u8] = b"160000";
 
+/// What git says, in lower case, when the machine and not the repository is the reason.
+const OWN_FAILURES: [&str; 7] = [
+    "no space left on device",
+    "disk quota exceeded",
+    "file too large",
+    "out of memory",
+    "cannot allocate memory",
+    "too many open files",
+    "resource temporarily unavailable",
+];
+
 /// A sealed git folder with two commits and what differs between them.
 #[derive(Debug)]
 pub(crate) struct Sealed {
@@ -83,8 +94,8 @@ impl Worktrees {
             .output_to(file);
         let packed = match packing.await {
             // It names an object that is missing or cannot be read; which one is found out below.
-            Err(WorktreeError::Git { .. }) => false,
-            other => other.map(|()| true)?,
+            Err(WorktreeError::Git { said, .. }) if !is_own_failure(&said) => false,
+            other => own_failure(other).map(|()| true)?,
         };
         if packed {
             let file = File::open(&path).at("read", &path)?;
@@ -130,10 +141,10 @@ impl Worktrees {
         let listing = match listing {
             Ok(listing) => listing,
             // A tree that is missing or that git cannot read.
-            Err(WorktreeError::Git { said, .. }) => {
+            Err(WorktreeError::Git { said, .. }) if !is_own_failure(&said) => {
                 return Err(WorktreeError::Tampered { object: said });
             }
-            Err(error) => return Err(error),
+            Err(error) => return own_failure(Err(error)),
         };
         let mut parts = entries(&listing);
         while let (Some(change), Some(_)) = (parts.next(), parts.next()) {
@@ -152,5 +163,44 @@ impl Worktrees {
             }
         }
         Ok(())
+    }
+}
+
+/// Whether git failed for want of space or memory, or was killed, which leaves no words.
+fn is_own_failure(said: &str) -> bool {
+    let said = said.to_lowercase();
+    said.is_empty() || OWN_FAILURES.iter().any(|reason| said.contains(reason))
+}
+
+/// Gives a failure of a git that was killed a reason to show.
+fn own_failure<T>(result: Result<T>) -> Result<T> {
+    match result {
+        Err(WorktreeError::Git { what, said }) if said.is_empty() => Err(WorktreeError::Git {
+            what,
+            said: "it was killed, or ended without a message".to_owned(),
+        }),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_own_failure;
+
+    #[test]
+    fn a_full_disk_or_a_killed_git_is_not_taken_for_tampering() {
+        for (said, expected) in [
+            ("", true),
+            ("fatal: write error: No space left on device", true),
+            (
+                "fatal: sha1 file '<stdout>' write error: Disk quota exceeded",
+                true,
+            ),
+            ("fatal: Out of memory, malloc failed", true),
+            ("fatal: loose object 1234 (stored in x) is corrupt", false),
+            ("fatal: unable to read 1234", false),
+        ] {
+            assert_eq!(is_own_failure(said), expected, "{said}");
+        }
     }
 }

@@ -148,14 +148,25 @@ fn copy_index_files(git_dir: &Path, own: &Path, index: &Path) -> Result<()> {
     Ok(())
 }
 
+/// How many places of an index are tried as the name of its other half.
+const MAX_HALVES: usize = 64;
+
 /// The names that the other half of a split index may have: an extension `link`, its length in four
-/// bytes, then the name of the half. Entries stand before the extensions, so the last ones count.
+/// bytes, then the name of the half. Entries stand before the extensions, so the last ones come
+/// first. Other extensions hold names of folders, such as `links`: the length has to fit.
 fn other_halves(index: &[u8]) -> Vec<String> {
-    let found = index.windows(4).rposition(|word| word == b"link");
+    let heads = index.windows(8).enumerate().rev();
+    let heads = heads.filter(|(_, head)| head.starts_with(b"link"));
+    let contents = heads.filter_map(|(at, head)| {
+        let rest = index.get(at + 8..)?;
+        let length = head.iter().skip(4);
+        let length = length.fold(0_u64, |sum, byte| sum * 256 + u64::from(*byte));
+        (20..=rest.len() as u64).contains(&length).then_some(rest)
+    });
     let mut names = Vec::new();
-    if let Some(at) = found {
+    for content in contents.take(MAX_HALVES) {
         for length in [20, 32] {
-            if let Some(name) = index.get(at + 8..at + 8 + length) {
+            if let Some(name) = content.get(..length) {
                 let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
                 names.push(format!("sharedindex.{name}"));
             }

@@ -165,6 +165,20 @@ async fn a_split_index_is_still_understood() {
     assert_eq!(worktree.uncommitted.left_out.count, 0);
 }
 
+/// The names of folders stand in an extension behind the one that names the other half.
+#[tokio::test]
+async fn a_folder_named_links_does_not_hide_the_other_half_of_a_split_index() {
+    let scene = Scene::new();
+    scene.write("src/links/one", "1\n");
+    scene.commit("links");
+    crate::support::run_git(&scene.root, &["update-index", "--split-index"]);
+    scene.write("text", "changed\n");
+    let worktree = scene.create().await;
+    let text = fs::read_to_string(worktree.root.join("text")).expect("read");
+    assert_eq!(text, "changed\n");
+    assert_eq!(worktree.uncommitted.left_out.count, 0);
+}
+
 #[tokio::test]
 async fn a_pipe_that_a_child_leaves_does_not_hold_up_the_others() {
     let scene = Scene::new();
