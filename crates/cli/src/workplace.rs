@@ -40,7 +40,14 @@ impl GitWorktrees {
                 let helper = std::env::current_exe().ok();
                 let launcher = helper.map(|helper| sortie_sandbox::death_signal(&helper));
                 let git = Git::new(program, path).through(launcher.unwrap_or_default());
-                sortie_worktree::Worktrees::new(&folder, git)
+                // What commands must not change is not changed by `apply` either. The names in a
+                // `.git` are left out: no path through one is applied at all.
+                let usual = sortie_sandbox::usual();
+                let names = usual
+                    .iter()
+                    .filter(|one| one.path.components().count() == 1);
+                let names: Vec<&str> = names.filter_map(|one| one.path.to_str()).collect();
+                sortie_worktree::Worktrees::new(&folder, git).with_protected(&names)
             }),
             folder,
         }

@@ -215,7 +215,7 @@ impl Sandbox {
         if !cwd.starts_with(&policy.workspace) {
             return Err(Refusal::Outside(cwd));
         }
-        let found = found_before(policy)?;
+        let found = self.found_before(policy)?;
         let (fates, watched) = self.fates(backend, policy, &found.protect)?;
         let request = Request {
             backend,
@@ -235,6 +235,44 @@ impl Sandbox {
             self.note(policy, found.baseline, &mut confined.guard)?;
         }
         Ok(confined)
+    }
+
+    /// What lies in the workspace before a command that may change it. What another command may have
+    /// put there is nothing that was there before.
+    fn found_before(&self, policy: &Policy) -> Result<Before, Refusal> {
+        if policy.access == Access::ReadOnly {
+            return Ok(Before::default());
+        }
+        // One that ends during the look, and one that begins during it, both count.
+        let mut others = self.running(&policy.workspace)?;
+        let mut found = sweep::before(&policy.workspace).map_err(|cause| Refusal::Folder {
+            path: policy.workspace.clone(),
+            cause,
+        })?;
+        // A folder that we may not list, the command may not list either.
+        if found.baseline.unseen.contains(Path::new("")) {
+            return Err(Refusal::Unseen(policy.workspace.clone()));
+        }
+        others.extend(self.running(&policy.workspace)?);
+        for other in &others {
+            found.baseline.retain_known_to(other);
+        }
+        Ok(found)
+    }
+
+    /// What the commands that run in a workspace now have found before themselves.
+    fn running(&self, workspace: &Path) -> Result<Vec<Baseline>, Refusal> {
+        match &self.notes {
+            // The notes of this process are among them.
+            Some(folder) => {
+                let running = notes::running(folder, workspace);
+                running.map_err(|cause| Refusal::Note {
+                    path: folder.clone(),
+                    cause,
+                })
+            }
+            None => Ok(self.reports.running(workspace)),
+        }
     }
 
     /// Notes that the workspace has to be swept after the command, before it can start.
@@ -264,6 +302,7 @@ impl Sandbox {
             None => None,
         };
         guard.pending = Some(Unswept {
+            _running: self.reports.begin(&pending.workspace, &pending.baseline),
             workspace: pending.workspace,
             baseline: pending.baseline,
             note,
@@ -288,7 +327,11 @@ impl Sandbox {
         let Some(folder) = &self.notes else {
             return Ok(reports);
         };
-        for Left { note, pending } in notes::left(folder)? {
+        // One after the other, so that no more than one is held open.
+        for path in notes::all(folder)? {
+            let Some(Left { note, pending }) = notes::claim(path)? else {
+                continue;
+            };
             let Some(pending) = pending else {
                 note.done()?;
                 continue;
@@ -621,22 +664,6 @@ fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
     let mut words = vec![helper.into(), HELPER_COMMAND.into()];
     words.extend(orders::words(&orders, &[]));
     words
-}
-
-/// What lies in the workspace before a command that may change it.
-fn found_before(policy: &Policy) -> Result<Before, Refusal> {
-    if policy.access == Access::ReadOnly {
-        return Ok(Before::default());
-    }
-    let found = sweep::before(&policy.workspace).map_err(|cause| Refusal::Folder {
-        path: policy.workspace.clone(),
-        cause,
-    })?;
-    // A folder that we may not list, the command may not list either.
-    if found.baseline.unseen.contains(Path::new("")) {
-        return Err(Refusal::Unseen(policy.workspace.clone()));
-    }
-    Ok(found)
 }
 
 /// What the helper proves of a view before it goes on.

@@ -1,7 +1,9 @@
 //! Folders of git outside the workspace that belong to it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use sortie_base::regular_file;
@@ -27,15 +29,17 @@ pub struct LinkedWorktree {
 pub fn linked_worktree(workspace: &Path) -> Option<LinkedWorktree> {
     // Taken at its word: through a link that somebody put there, nothing points back to it.
     let pointer = workspace.join(".git");
-    let claim = read_line(&pointer)?;
-    let claimed = workspace.join(claim.strip_prefix("gitdir:")?.trim());
+    let claim = read_pointer(&pointer)?;
+    let claimed = workspace.join(pointed_to(&claim)?);
     let git_folder = fs::canonicalize(claimed).ok()?;
-    let back = git_folder.join(read_line(&git_folder.join("gitdir"))?.trim());
+    let back = read_pointer(&git_folder.join("gitdir"))?;
+    let back = git_folder.join(OsStr::from_bytes(without_line_end(&back)));
     if fs::canonicalize(back).ok()? != pointer {
         return None;
     }
-    let common = read_line(&git_folder.join("commondir"))?;
-    let common_folder = fs::canonicalize(git_folder.join(common.trim())).ok()?;
+    let common = read_pointer(&git_folder.join("commondir"))?;
+    let common = OsStr::from_bytes(without_line_end(&common));
+    let common_folder = fs::canonicalize(git_folder.join(common)).ok()?;
     git_folder
         .starts_with(common_folder.join("worktrees"))
         .then_some(LinkedWorktree {
@@ -50,9 +54,25 @@ pub(crate) fn folder_of(worktree: &Path) -> Option<PathBuf> {
     if fs::metadata(&git).ok()?.is_dir() {
         return fs::canonicalize(git).ok();
     }
-    let pointer = read_line(&git)?;
-    let target = worktree.join(pointer.strip_prefix("gitdir:")?.trim());
-    fs::canonicalize(target).ok()
+    let pointer = read_pointer(&git)?;
+    fs::canonicalize(worktree.join(pointed_to(&pointer)?)).ok()
+}
+
+/// What a `.git` file names, read exactly as git does: `gitdir: `, the path, any number of line ends.
+/// Blanks are part of the path, as a folder of such a name is another one. `None` for what git
+/// refuses, and for a path with a NUL, which git takes for its end.
+pub(crate) fn pointed_to(content: &[u8]) -> Option<&OsStr> {
+    let path = without_line_end(content.strip_prefix(b"gitdir: ")?);
+    let whole = !path.is_empty() && !path.contains(&0);
+    whole.then(|| OsStr::from_bytes(path))
+}
+
+/// Takes the line ends away that git does not count at the end of a file with one path.
+pub(crate) fn without_line_end(content: &[u8]) -> &[u8] {
+    let end = content
+        .iter()
+        .rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+    &content[..end.map_or(0, |last| last + 1)]
 }
 
 /// Whether this is a folder of git.
@@ -63,7 +83,8 @@ pub(crate) fn is_git_folder(folder: &Path) -> bool {
 /// Whether this is the small folder of a linked worktree. A `commondir` that names its own folder is
 /// what stands in while commands run: the folder is a whole repository.
 pub(crate) fn is_linked_folder(folder: &Path) -> bool {
-    read_line(&folder.join("commondir")).is_some_and(|line| line.trim() != ".")
+    let common = read_pointer(&folder.join("commondir"));
+    common.is_some_and(|common| without_line_end(&common) != b".")
 }
 
 /// What a commit needs to know about the person, and nothing else of their settings: those can hold
@@ -107,11 +128,9 @@ fn harmless(settings: &str) -> Vec<String> {
     found
 }
 
-fn read_line(path: &Path) -> Option<String> {
+fn read_pointer(path: &Path) -> Option<Vec<u8>> {
     // A link or a pipe is no pointer.
-    let bytes = regular_file::read(path, MAX_POINTER_BYTES).ok()?;
-    let text = String::from_utf8(bytes).ok()?;
-    text.lines().next().map(str::to_owned)
+    regular_file::read(path, MAX_POINTER_BYTES).ok()
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<String> {
@@ -125,6 +144,26 @@ fn read_bounded(path: &Path) -> std::io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pointers_are_read_as_git_reads_them() {
+        let check = |content: &[u8], path: Option<&str>| {
+            assert_eq!(pointed_to(content), path.map(OsStr::new), "{content:?}");
+        };
+        check(b"gitdir: ../x\n", Some("../x"));
+        check(b"gitdir: ../x\r\n\n", Some("../x"));
+        check(b"gitdir: x/good ", Some("x/good "));
+        check(b"gitdir:  x\t\n", Some(" x\t"));
+        check(b"gitdir: a\nb\n", Some("a\nb"));
+        for wrong in [
+            &b"gitdir:x"[..],
+            b" gitdir: x",
+            b"gitdir: \n",
+            b"gitdir: a\0b",
+        ] {
+            check(wrong, None);
+        }
+    }
 
     #[test]
     fn only_harmless_settings_are_handed_on() {

@@ -23,12 +23,18 @@ use crate::protected::acts_in_any_folder;
 /// The most entries that one look at a workspace reads: a checkout with all its dependencies has
 /// fewer than a million. A workspace with more is refused, as what lies beyond is not known.
 pub(crate) const MAX_ENTRIES: usize = 4_000_000;
-/// The most folders of a workspace that may be unreadable, such as data of a container.
+/// The most entries that the look after a command reads: a command must not be able to end the look
+/// by making files.
+const MAX_ENTRIES_AFTER: usize = 64 * MAX_ENTRIES;
+/// The most folders of a workspace that may be unreadable before a command, such as data of a
+/// container.
 const MAX_UNSEEN: usize = 1000;
-/// The part of a git folder that may be huge, and whose content git never takes for a repository.
-const OBJECTS: &[&str] = &["objects"];
-/// Parts of a protected git folder that are protected with it.
-const PROTECTED_PARTS: &[&str] = &["objects", "hooks", "modules", "worktrees"];
+/// The length of a path from which on the kernel refuses it, so that git cannot enter it. Folders
+/// that are nested deeper would make a look quadratic.
+const MAX_PATH_BYTES: usize = 4096;
+/// The part of a git folder that may be huge. It is skipped only below a `.git`: no index has a path
+/// through one, and a pointer to a folder that was not looked at is moved aside.
+const OBJECTS: &str = "objects";
 
 /// What makes git enter a repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +81,21 @@ impl Time<'_> {
         }
     }
 
+    const fn max_entries(self) -> usize {
+        match self {
+            Self::Before => MAX_ENTRIES,
+            Self::After { .. } => MAX_ENTRIES_AFTER,
+        }
+    }
+
+    /// After a command, unreadable folders do not end the look: the command may have made them.
+    const fn max_unseen(self) -> usize {
+        match self {
+            Self::Before => MAX_UNSEEN,
+            Self::After { .. } => usize::MAX,
+        }
+    }
+
     /// Whether a folder that cannot be listed may be opened up: a command has made it so.
     fn may_open(self, path: &Path) -> bool {
         match self {
@@ -87,16 +108,26 @@ impl Time<'_> {
 /// Looks at everything below a folder.
 pub(crate) fn find(root: BorrowedFd<'_>, time: Time<'_>) -> Found {
     let mut found = Found::default();
-    let mut left = MAX_ENTRIES;
+    let mut left = time.max_entries();
     let mut waiting = vec![PathBuf::new()];
     while let Some(path) = waiting.pop() {
-        match look(root, &path, time, &mut left, &mut found) {
+        if path.as_os_str().len() >= MAX_PATH_BYTES {
+            found.unseen.insert(path);
+            continue;
+        }
+        let mut looked = look(root, &path, time, &mut left, &mut found);
+        if looked.as_ref().is_err_and(is_denied) && time.may_open(&path) {
+            // Git can pass through a folder that cannot be listed.
+            let opened = make_usable(root, &path);
+            looked = opened.and_then(|()| look(root, &path, time, &mut left, &mut found));
+        }
+        match looked {
             Ok(inner) => waiting.extend(inner),
             // Removed meanwhile, or swapped for something else, which its own folder shows.
             Err(error) if is_gone(&error) => {}
             Err(_) => drop(found.unseen.insert(path)),
         }
-        if left == 0 || found.unseen.len() > MAX_UNSEEN {
+        if left == 0 || found.unseen.len() > time.max_unseen() {
             found.unseen.insert(PathBuf::new());
             break;
         }
@@ -142,14 +173,7 @@ fn look(
     left: &mut usize,
     found: &mut Found,
 ) -> io::Result<Vec<PathBuf>> {
-    let folder = match open_beneath(root, path) {
-        Err(error) if is_denied(&error) && time.may_open(path) => {
-            // Git can pass through a folder that cannot be listed.
-            make_usable(root, path)?;
-            open_beneath(root, path)?
-        }
-        other => other?,
-    };
+    let folder = open_beneath(root, path)?;
     let is_top = path.as_os_str().is_empty();
     let mut signs = Signs::default();
     let mut inner = Vec::new();
@@ -192,16 +216,17 @@ fn look(
         return Ok(inner);
     }
     found.places.insert(path.to_owned(), Kind::Folder);
-    let protected = time.protects(path);
-    if protected && is_named {
+    if is_named && time.protects(path) {
         return Ok(Vec::new());
     }
-    // A repository without a working tree may hold worktrees, also a protected one.
-    let skipped = if protected { PROTECTED_PARTS } else { OBJECTS };
-    inner.retain(|path| {
-        let name = path.file_name().unwrap_or_default();
-        !skipped.iter().any(|other| name.eq_ignore_ascii_case(other))
-    });
+    // Elsewhere nothing is skipped by its name: any folder can have the names of a repository, and a
+    // repository without a working tree may hold worktrees.
+    if path.ancestors().any(is_git_name) {
+        inner.retain(|path| {
+            let name = path.file_name().unwrap_or_default();
+            !name.eq_ignore_ascii_case(OBJECTS)
+        });
+    }
     Ok(inner)
 }
 
@@ -270,14 +295,23 @@ fn by_parts(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> io::Result<Owne
     Ok(held)
 }
 
-/// Gives the owner of a folder back the right to list and change it.
+/// Gives the owner of a folder, and of those on the way to it, back the right to list and change it.
 #[cfg(target_os = "linux")]
 fn make_usable(root: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let held = open_with(root, path, flags)?;
-    let mode = (fstat(&held)?.st_mode & 0o7777) | 0o700;
-    let name = format!("/proc/self/fd/{}", held.as_fd().as_raw_fd());
-    std::fs::set_permissions(name, std::os::unix::fs::PermissionsExt::from_mode(mode))
+    let mut way: Vec<&Path> = path.ancestors().collect();
+    way.reverse();
+    for path in way {
+        let held = open_with(root, path, flags)?;
+        let mode = fstat(&held)?.st_mode & 0o7777;
+        if mode & 0o500 == 0o500 {
+            continue;
+        }
+        let name = format!("/proc/self/fd/{}", held.as_fd().as_raw_fd());
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode | 0o700);
+        std::fs::set_permissions(name, mode)?;
+    }
+    Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -383,6 +417,53 @@ mod tests {
             !new.iter().any(|(name, _)| name.starts_with(".git/")),
             "{new:?}"
         );
+    }
+
+    #[test]
+    fn names_of_a_repository_hide_nothing_below_them() {
+        let (_folder, root) = world();
+        make(
+            &root,
+            &[
+                "x/HEAD",
+                "x/refs/",
+                "x/objects/sub/.git/config",
+                "x/hooks/sub/.git/config",
+                "x/modules/sub/.git/config",
+                "y/.git/objects/sub/HEAD",
+                "y/.git/objects/sub/commondir",
+            ],
+        );
+        let held = open_folder(&root).unwrap();
+        let protected = [PathBuf::from("x")].into();
+        for time in [Time::Before, after(&protected)] {
+            assert_eq!(
+                names(&find(held.as_fd(), time)),
+                [
+                    ("x", Kind::Folder),
+                    ("x/hooks/sub/.git", Kind::Folder),
+                    ("x/modules/sub/.git", Kind::Folder),
+                    ("x/objects/sub/.git", Kind::Folder),
+                    ("y/.git", Kind::Folder),
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn many_unreadable_folders_do_not_end_the_look_after_a_command() {
+        let (_folder, root) = world();
+        for number in 0..=MAX_UNSEEN {
+            let path = root.join(format!("a{number}/in"));
+            fs::create_dir_all(&path).unwrap();
+            let mode = fs::Permissions::from_mode(0o444);
+            fs::set_permissions(path.parent().unwrap(), mode).unwrap();
+        }
+        make(&root, &["0/.git/config", "z/.git/config"]);
+        let held = open_folder(&root).unwrap();
+        let found = find(held.as_fd(), after(&BTreeSet::new()));
+        assert_eq!(found.places.len(), 2);
+        assert_eq!(found.unseen, BTreeSet::new());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::cgroup::Cage;
 use crate::notes::Note;
-use crate::owned::Owned;
+use crate::owned::{Owned, unique};
 use crate::stand_in::StandIn;
 use crate::sweep::{self, Baseline, Measure, Neutralised};
 use crate::tidier::{Chore, Tidier};
@@ -21,6 +21,8 @@ pub(crate) struct Unswept {
     pub(crate) note: Option<Note>,
     pub(crate) watched: Vec<Watched>,
     pub(crate) reports: Reports,
+    /// Dropped after the sweep.
+    pub(crate) _running: Running,
 }
 
 /// Lives as long as the command. Dropping it tidies up; [`Guard::finish`] also tells what it found.
@@ -123,12 +125,46 @@ impl Unswept {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports {
     waiting: Arc<Mutex<BTreeMap<PathBuf, Vec<Neutralised>>>>,
+    running: Arc<Mutex<BTreeMap<u64, (PathBuf, Baseline)>>>,
+}
+
+/// A command of this process that runs in a workspace. Dropping it ends that.
+#[derive(Debug)]
+pub(crate) struct Running {
+    number: u64,
+    reports: Reports,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let running = self.reports.running.lock();
+        let mut running = running.unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.number);
+    }
 }
 
 /// The most workspaces, and things in each, that reports wait for.
 const MAX_WAITING: usize = 100;
 
 impl Reports {
+    /// Registers a command with what it found in a workspace before itself.
+    pub(crate) fn begin(&self, workspace: &Path, baseline: &Baseline) -> Running {
+        let number = unique();
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.insert(number, (workspace.to_owned(), baseline.clone()));
+        Running {
+            number,
+            reports: self.clone(),
+        }
+    }
+
+    /// What the commands of this process that run in a workspace found there before themselves.
+    pub(crate) fn running(&self, workspace: &Path) -> Vec<Baseline> {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let here = running.values().filter(|(other, _)| other == workspace);
+        here.map(|(_, baseline)| baseline.clone()).collect()
+    }
+
     /// Keeps a report for the next command in a workspace.
     pub(crate) fn add(&self, workspace: PathBuf, things: Vec<Neutralised>) {
         if things.is_empty() {

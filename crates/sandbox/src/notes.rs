@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, flock, fstat, stat};
 
 use crate::owned::unique;
 use crate::sweep::Baseline;
@@ -21,6 +21,8 @@ use crate::watched::Before;
 const MAX_NOTE_BYTES: u64 = 64 << 20;
 /// The most notes that one start works off; the next start goes on.
 const MAX_NOTES: usize = 10_000;
+/// How many names are tried for a note: a kept one of a dead process with the same id may have one.
+const MAX_NAMES: usize = 1000;
 
 /// What has to be known to put a workspace right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,20 +46,32 @@ impl Note {
             .recursive(true)
             .mode(0o700)
             .create(folder)?;
-        let path = folder.join(format!("{}-{}", std::process::id(), unique()));
-        let mut held = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)?;
-        flock(&held, FlockOperation::LockExclusive)?;
-        // A dead process of the same number may have left one, which was worked off by now or is
-        // worked off with this one.
-        held.set_len(0)?;
-        held.write_all(&encoded(pending))?;
-        held.sync_all()?;
-        Ok(Self { path, _held: held })
+        let bytes = encoded(pending);
+        if bytes.len() as u64 > MAX_NOTE_BYTES {
+            // It would read as one that was not written to its end.
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        for _ in 0..MAX_NAMES {
+            let path = folder.join(format!("{}-{}", std::process::id(), unique()));
+            let made = File::options()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path);
+            let mut held = match made {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                other => other?,
+            };
+            flock(&held, FlockOperation::LockExclusive)?;
+            if !is_at(&held, &path) {
+                // A process that works off notes took it for one that was not written.
+                continue;
+            }
+            held.write_all(&bytes)?;
+            held.sync_all()?;
+            return Ok(Self { path, _held: held });
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// Removes it: the workspace was swept.
@@ -74,32 +88,63 @@ pub(crate) struct Left {
     pub(crate) pending: Option<Pending>,
 }
 
-/// The notes that no living process holds.
-pub(crate) fn left(folder: &Path) -> io::Result<Vec<Left>> {
+fn is_at(held: &File, path: &Path) -> bool {
+    let Ok((held, named)) = fstat(held).and_then(|held| Ok((held, stat(path)?))) else {
+        return false;
+    };
+    (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+}
+
+/// The names of all notes, of living processes and of dead ones.
+pub(crate) fn all(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
+    let entries = entries.take(MAX_NOTES);
+    entries.map(|entry| Ok(entry?.path())).collect()
+}
+
+/// Takes over a note that no living process holds; `None` if one does, or if it was worked off.
+pub(crate) fn claim(path: PathBuf) -> io::Result<Option<Left>> {
+    let held = match File::open(&path) {
+        // Another process has worked it off.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    if flock(&held, FlockOperation::NonBlockingLockExclusive).is_err() || !is_at(&held, &path) {
+        return Ok(None);
+    }
+    let pending = read(&held)?;
+    let note = Note { path, _held: held };
+    Ok(Some(Left { note, pending }))
+}
+
+/// What commands that run now have found in a workspace before themselves, in this process and in
+/// others.
+pub(crate) fn running(folder: &Path, workspace: &Path) -> io::Result<Vec<Baseline>> {
     let mut found = Vec::new();
-    for entry in entries.take(MAX_NOTES) {
-        let path = entry?.path();
+    for path in all(folder)? {
         let held = match File::open(&path) {
-            // Another process has worked it off.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             other => other?,
         };
-        if flock(&held, FlockOperation::NonBlockingLockExclusive).is_err() {
+        // A lock that is shared does not keep a process from working the note off afterwards.
+        if flock(&held, FlockOperation::NonBlockingLockShared).is_ok() {
             continue;
         }
-        let mut bytes = Vec::new();
-        (&held).take(MAX_NOTE_BYTES).read_to_end(&mut bytes)?;
-        let note = Note { path, _held: held };
-        found.push(Left {
-            note,
-            pending: decoded(&bytes),
-        });
+        // One that is being written belongs to a command that has not begun.
+        if let Some(pending) = read(&held)?.filter(|pending| pending.workspace == workspace) {
+            found.push(pending.baseline);
+        }
     }
     Ok(found)
+}
+
+fn read(held: &File) -> io::Result<Option<Pending>> {
+    let mut bytes = Vec::new();
+    held.take(MAX_NOTE_BYTES).read_to_end(&mut bytes)?;
+    Ok(decoded(&bytes))
 }
 
 fn encoded(pending: &Pending) -> Vec<u8> {
@@ -191,6 +236,46 @@ mod tests {
                 ("/project/.claude".into(), Before::Link("../x".into())),
             ],
         }
+    }
+
+    fn left(folder: &Path) -> io::Result<Vec<Left>> {
+        let claimed = all(folder)?.into_iter().map(claim);
+        claimed.filter_map(Result::transpose).collect()
+    }
+
+    #[test]
+    fn running_commands_are_found_by_their_notes() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("notes");
+        let note = Note::write(&folder, &pending()).unwrap();
+        let workspace = pending().workspace;
+        assert_eq!(running(&folder, &workspace).unwrap(), [pending().baseline]);
+        assert_eq!(running(&folder, Path::new("/other")).unwrap(), []);
+        drop(note);
+        assert_eq!(running(&folder, &workspace).unwrap(), []);
+    }
+
+    #[test]
+    fn a_note_that_is_kept_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Note::write(folder.path(), &pending()).unwrap().path;
+        let number: u64 = kept
+            .to_str()
+            .unwrap()
+            .rsplit('-')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        for next in 1..20 {
+            let name = format!("{}-{}", std::process::id(), number + next);
+            fs::write(folder.path().join(name), "kept").unwrap();
+        }
+        Note::write(folder.path(), &pending()).unwrap();
+        let count = fs::read_dir(folder.path()).unwrap();
+        let count =
+            count.filter(|entry| fs::read(entry.as_ref().unwrap().path()).unwrap() == b"kept");
+        assert_eq!(count.count(), 19);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
@@ -24,10 +25,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use sortie_base::regular_file;
 
+use crate::git;
 use crate::git_config;
 use crate::git_places::{Found, Kind, Time, find, is_git_name, open_beneath};
 use crate::held::open_folder;
-use crate::owned::unique;
 
 /// The largest settings file of git that is read. Larger ones are moved aside.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
@@ -37,8 +38,11 @@ const MAX_POINTER_BYTES: u64 = 16 * 1024;
 const MAX_REPORTED: usize = 100;
 /// The most settings that a report names for one file.
 const MAX_DROPPED: usize = 20;
-/// How many names are tried for what is moved aside.
-const MAX_TRIES: usize = 1000;
+/// How many names are tried for what is moved aside. A command can take the first one; it cannot
+/// foresee the others.
+const MAX_TRIES: usize = 8;
+/// The most bytes of settings that a baseline stores. A repository beyond is protected instead.
+const MAX_SETTINGS_BYTES: usize = 16 << 20;
 /// The end of the names of what was moved aside.
 const ASIDE: &str = ".sortie-quarantine";
 
@@ -115,6 +119,9 @@ impl Neutralised {
                 "{path}: settings that can make git run a program were removed ({}); the original is {kept}. Pass such settings with `git -c` in the command that needs them.",
                 self.dropped.join(", ")
             ),
+            Measure::MovedAside if self.kept_as.is_none() => format!(
+                "{path} was removed, as it could not be moved aside: git would act on it outside of the sandbox. Do not make it again; report what should stand there."
+            ),
             Measure::MovedAside => format!(
                 "{path} was moved to {kept}: git, an editor, a shell or an agent of a person would act on it outside of the sandbox. Do not make it again; report what should stand there."
             ),
@@ -154,6 +161,17 @@ pub(crate) struct Baseline {
     pub(crate) unseen: BTreeSet<PathBuf>,
 }
 
+impl Baseline {
+    /// Keeps only what another command, which runs in the same workspace, has found before itself as
+    /// well. The rest that one may have made: together the two could do what neither may.
+    pub(crate) fn retain_known_to(&mut self, other: &Self) {
+        self.protected.retain(|path| other.protected.contains(path));
+        self.settings
+            .retain(|path, settings| other.settings.get(path) == Some(settings));
+        self.unseen.retain(|path| other.unseen.contains(path));
+    }
+}
+
 /// What was found before a command.
 #[derive(Debug, Default)]
 pub(crate) struct Before {
@@ -177,14 +195,19 @@ pub(crate) fn before(workspace: &Path) -> io::Result<Before> {
         ..Baseline::default()
     };
     let mut protect = BTreeMap::new();
+    let mut stored = 0;
     for (path, kind) in places.iter().filter(|(_, kind)| **kind == Kind::Folder) {
         let is_top = path == Path::new(".git");
         let settings = open_beneath(root.as_fd(), path)
             .ok()
             .filter(|_| !is_top)
-            .and_then(|folder| harmless_settings(&folder, path, &places));
+            .and_then(|folder| harmless_settings(&folder, path, &places))
+            .filter(|settings| stored + settings.len() <= MAX_SETTINGS_BYTES);
         match settings {
-            Some(settings) => drop(baseline.settings.insert(path.clone(), settings)),
+            Some(settings) => {
+                stored += settings.len();
+                baseline.settings.insert(path.clone(), settings);
+            }
             None => drop(protect.insert(path.clone(), *kind)),
         }
     }
@@ -229,6 +252,9 @@ fn harmless_settings(
     path: &Path,
     places: &BTreeMap<PathBuf, Kind>,
 ) -> Option<Vec<u8>> {
+    if is_hard_link(folder, "config").ok()? {
+        return None;
+    }
     let settings = match regular_file::read_at(folder, Path::new("config"), MAX_CONFIG_BYTES) {
         Ok(settings) => settings,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -248,9 +274,7 @@ fn pointed_to(root: BorrowedFd<'_>, workspace: &Path, path: &Path) -> Option<Pat
     let (parent, name) = (path.parent()?, path.file_name()?);
     let folder = open_beneath(root, parent).ok()?;
     let text = regular_file::read_at(&folder, Path::new(name), MAX_POINTER_BYTES).ok()?;
-    let text = text.strip_prefix(b"gitdir:")?;
-    let text = text.trim_ascii();
-    let target = workspace.join(parent).join(OsStr::from_bytes(text));
+    let target = workspace.join(parent).join(git::pointed_to(&text)?);
     let real = std::fs::canonicalize(target).ok()?;
     Some(real.strip_prefix(workspace).ok()?.to_owned())
 }
@@ -276,6 +300,10 @@ fn plan(
     match kind_at(folder, "config")? {
         // A folder holds no settings.
         None | Some(FileType::Directory) => {}
+        // One large file with many names would be read once for each.
+        Some(FileType::RegularFile) if is_hard_link(folder, "config")? => {
+            steps.push(Step::Aside("config"));
+        }
         Some(FileType::RegularFile) => {
             let config = regular_file::read_at(folder, Path::new("config"), MAX_CONFIG_BYTES);
             match config.map(String::from_utf8) {
@@ -309,8 +337,9 @@ fn plan(
         Some(FileType::RegularFile) => {
             let text = regular_file::read_at(folder, Path::new("commondir"), MAX_POINTER_BYTES);
             let text = text.unwrap_or_default();
-            let own = text.trim_ascii() == b".";
-            let linked = text.trim_ascii() == b"../.." && is_linked(path, places);
+            let common = git::without_line_end(&text);
+            let own = common == b".";
+            let linked = common == b"../.." && is_linked(path, places);
             if !own && !linked {
                 steps.push(Step::Aside("commondir"));
             }
@@ -343,6 +372,17 @@ fn has_hooks(folder: &OwnedFd) -> io::Result<bool> {
     Ok(false)
 }
 
+fn is_hard_link(folder: &OwnedFd, name: &str) -> io::Result<bool> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => {
+            let file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+            Ok(file && facts.st_nlink > 1)
+        }
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 fn kind_at(folder: &OwnedFd, name: &str) -> io::Result<Option<FileType>> {
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(facts) => Ok(Some(FileType::from_raw_mode(facts.st_mode))),
@@ -355,7 +395,8 @@ fn kind_at(folder: &OwnedFd, name: &str) -> io::Result<Option<FileType>> {
 #[derive(Debug, Default)]
 pub(crate) struct Swept {
     pub(crate) things: Vec<Neutralised>,
-    /// Whether everything was looked at and neutralised.
+    /// Whether the look reached its end and everything was neutralised. A single folder that even its
+    /// owner cannot pass does not count: a later look with the same baseline would not see more.
     pub(crate) complete: bool,
 }
 
@@ -394,7 +435,8 @@ pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
         .filter(|(_, kind)| *kind == Kind::Folder)
         .map(|(path, _)| *path)
         .collect();
-    for (path, kind) in &open {
+    // The deepest first: moving a folder aside, such as `hooks`, moves repositories in it, too.
+    for (path, kind) in open.iter().rev() {
         let done = match kind {
             Kind::Folder => {
                 let before = baseline.settings.get(*path);
@@ -415,13 +457,25 @@ pub(crate) fn after(workspace: &Path, baseline: &Baseline) -> Swept {
             Err(error) => things.push(Neutralised::failed(path, &error)),
         }
     }
+    things.sort_by(|one, other| {
+        Path::new(&one.path)
+            .parent()
+            .cmp(&Path::new(&other.path).parent())
+    });
     let new = found.notable.difference(&baseline.notable);
     things.extend(new.map(|path| Neutralised::new(path, Measure::LeftInPlace)));
     let unseen = found.unseen.difference(&baseline.unseen);
     things.extend(unseen.map(|path| Neutralised::new(path, Measure::NotChecked)));
-    let complete = !things
-        .iter()
-        .any(|thing| matches!(thing.measure, Measure::Failed | Measure::NotChecked));
+    let complete = !things.iter().any(|thing| match thing.measure {
+        Measure::Failed => true,
+        // An empty path is the rest of everything.
+        Measure::NotChecked => thing.path.is_empty(),
+        Measure::Reduced
+        | Measure::MovedAside
+        | Measure::Restored
+        | Measure::LeftInPlace
+        | Measure::More => false,
+    });
     Swept {
         things: bounded(things),
         complete,
@@ -457,35 +511,102 @@ fn clean(
     if steps.is_empty() {
         return Ok(Vec::new());
     }
-    let mode = fstat(&folder)?.st_mode & 0o7777;
-    if mode & 0o700 != 0o700 {
-        fchmod(&folder, Mode::from_raw_mode(mode | 0o700))?;
-    }
-    let mut things = Vec::new();
-    for step in steps {
-        match step {
+    // Each step is tried, also if another failed.
+    let things = steps.into_iter().flat_map(|step| {
+        let (at, done) = match step {
             Step::Write { text, dropped } => {
                 let at = path.join("config");
-                if dropped.is_empty() {
-                    // The same settings in canonical form: nothing is lost.
-                    write_new(&folder, "config", &text)?;
-                    continue;
-                }
-                let kept_as = move_aside(folder.as_fd(), OsStr::new("config"))?;
-                write_new(&folder, "config", &text)?;
-                let mut thing = Neutralised::aside(&at, &kept_as);
-                thing.measure = Measure::Reduced;
-                thing.dropped = dropped;
-                thing.dropped.truncate(MAX_DROPPED);
-                things.push(thing);
+                let done = reduce(&folder, &at, &text, dropped);
+                (at, done)
             }
             Step::Aside(name) => {
-                let kept_as = move_aside(folder.as_fd(), OsStr::new(name))?;
-                things.push(Neutralised::aside(&path.join(name), &kept_as));
+                let at = path.join(name);
+                let done = out_of_the_way(folder.as_fd(), &at, OsStr::new(name));
+                (at, done.map(|thing| vec![thing]))
             }
-        }
+        };
+        done.unwrap_or_else(|error| vec![Neutralised::failed(&at, &error)])
+    });
+    Ok(things.collect())
+}
+
+/// Writes the settings of a git folder anew.
+fn reduce(
+    folder: &OwnedFd,
+    at: &Path,
+    text: &str,
+    dropped: Vec<String>,
+) -> io::Result<Vec<Neutralised>> {
+    let name = OsStr::new("config");
+    if dropped.is_empty() {
+        // The same settings in canonical form: nothing is lost.
+        make_changeable(folder.as_fd());
+        return match write_new(folder, "config", text) {
+            Ok(()) => Ok(Vec::new()),
+            Err(_) => Ok(vec![out_of_the_way(folder.as_fd(), at, name)?]),
+        };
+    }
+    let mut thing = out_of_the_way(folder.as_fd(), at, name)?;
+    if thing.kept_as.is_some() {
+        thing.measure = Measure::Reduced;
+        thing.dropped = dropped;
+        thing.dropped.truncate(MAX_DROPPED);
+    }
+    let mut things = vec![thing];
+    if let Err(error) = write_new(folder, "config", text) {
+        things.push(Neutralised::failed(at, &error));
     }
     Ok(things)
+}
+
+/// Moves something in a folder aside. Where that is not possible, removes it: that it acts would be
+/// worse than that it is lost.
+fn out_of_the_way(folder: BorrowedFd<'_>, path: &Path, name: &OsStr) -> io::Result<Neutralised> {
+    make_changeable(folder);
+    let cause = match move_aside(folder, name) {
+        Ok(kept_as) => return Ok(Neutralised::aside(path, &kept_as)),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Err(cause),
+        Err(cause) => cause,
+    };
+    let removed = match unlinkat(folder, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => remove_folder(folder, name),
+        other => Ok(other?),
+    };
+    match removed {
+        Ok(()) => Ok(Neutralised::new(path, Measure::MovedAside)),
+        Err(_) => Err(cause),
+    }
+}
+
+/// Removes the files of a folder, which are no more than hooks, and then the folder. What is a folder
+/// in it is no hook.
+fn remove_folder(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    let folder = open_beneath(parent, Path::new(name))?;
+    make_changeable(folder.as_fd());
+    for item in Dir::read_from(&folder)? {
+        let item = item?;
+        let inner = OsStr::from_bytes(item.file_name().to_bytes());
+        if inner == "." || inner == ".." {
+            continue;
+        }
+        match unlinkat(&folder, inner, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    // A folder without files may stay: git runs nothing because of it.
+    unlinkat(parent, name, AtFlags::REMOVEDIR).ok();
+    Ok(())
+}
+
+/// Gives the owner of a folder the right to change what is in it. If that fails, so does the change.
+pub(crate) fn make_changeable(folder: BorrowedFd<'_>) {
+    if let Ok(facts) = fstat(folder) {
+        let mode = facts.st_mode & 0o7777;
+        if mode & 0o700 != 0o700 {
+            fchmod(folder, Mode::from_raw_mode(mode | 0o700)).ok();
+        }
+    }
 }
 
 fn aside(root: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<Neutralised>> {
@@ -493,8 +614,7 @@ fn aside(root: BorrowedFd<'_>, path: &Path) -> io::Result<Vec<Neutralised>> {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let folder = open_beneath(root, parent)?;
-    let kept_as = move_aside(folder.as_fd(), name)?;
-    Ok(vec![Neutralised::aside(path, &kept_as)])
+    Ok(vec![out_of_the_way(folder.as_fd(), path, name)?])
 }
 
 /// Renames something in its folder to a name that no program looks for.
@@ -503,7 +623,8 @@ pub(crate) fn move_aside(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<OsS
         let mut other = name.to_owned();
         other.push(ASIDE);
         if number > 0 {
-            other.push(format!("-{number}"));
+            let random = RandomState::new().build_hasher().finish();
+            other.push(format!("-{random:016x}"));
         }
         match renameat_with(folder, name, folder, &other, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(other),
@@ -524,7 +645,8 @@ pub(crate) fn move_aside(folder: BorrowedFd<'_>, name: &OsStr) -> io::Result<OsS
 
 /// Puts a file with this content there, wholly or not at all.
 fn write_new(folder: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
-    let temporary = format!("{name}.sortie-{}-{}", std::process::id(), unique());
+    let random = RandomState::new().build_hasher().finish();
+    let temporary = format!("{name}.sortie-{random:016x}");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(folder, &temporary, flags, Mode::from_raw_mode(0o644))?;
     let mut file = File::from(file);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::held::reach;
 use crate::layout::Fates;
-use crate::sweep::move_aside;
+use crate::sweep::{make_changeable, move_aside};
 
 /// How something was before the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,13 @@ pub(crate) fn put_right(path: &Path, before: &Before) -> io::Result<Righted> {
         Before::Absent => None,
         Before::Link(to) => Some(to),
     };
-    let kept_as = match fs::symlink_metadata(path) {
+    let mut facts = fs::symlink_metadata(path);
+    let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+    if facts.as_ref().is_err_and(denied) {
+        open_up(path);
+        facts = fs::symlink_metadata(path);
+    }
+    let kept_as = match facts {
         Err(error) if error.kind() == io::ErrorKind::NotFound && wanted.is_none() => {
             return Ok(Righted::Unchanged);
         }
@@ -138,6 +144,7 @@ pub(crate) fn put_right(path: &Path, before: &Before) -> io::Result<Righted> {
             if fs::read_link(path).ok().as_ref() == wanted {
                 return Ok(Righted::Unchanged);
             }
+            open_up(path);
             fs::remove_file(path)?;
             None
         }
@@ -146,14 +153,32 @@ pub(crate) fn put_right(path: &Path, before: &Before) -> io::Result<Righted> {
                 .parent()
                 .zip(path.file_name())
                 .ok_or(io::ErrorKind::InvalidInput)?;
+            open_up(path);
             let folder = fs::File::open(folder)?;
+            make_changeable(folder.as_fd());
             Some(move_aside(folder.as_fd(), name)?)
         }
     };
     if let Some(to) = wanted {
+        open_up(path);
         symlink(to, path)?;
     }
     Ok(Righted::Restored(kept_as))
+}
+
+/// Gives the owner of the folder of a path the right to change it: a command can take that away. If
+/// this fails, so does the change.
+fn open_up(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let Some(folder) = path.parent() else {
+        return;
+    };
+    if let Ok(facts) = fs::metadata(folder) {
+        let mode = facts.permissions().mode() & 0o7777;
+        if mode & 0o700 != 0o700 {
+            fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700)).ok();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ impl Tool for Exec {
         // Dropped last, when the command and all that it started were ended.
         let mut confined = self.prepare(context, &arguments, limit).await?;
         let mut capture = Capture::default();
-        let mut ended = run(&confined, context.effect, limit, &mut capture)
+        let mut ended = run(&mut confined, context.effect, limit, &mut capture)
             .await
             .map_err(not_started)?;
         if ended.missed_its_group {
@@ -157,7 +157,7 @@ impl Tool for Exec {
             // the joining.
             confined = self.prepare(context, &arguments, limit).await?;
             capture = Capture::default();
-            ended = run(&confined, context.effect, limit, &mut capture)
+            ended = run(&mut confined, context.effect, limit, &mut capture)
                 .await
                 .map_err(not_started)?;
         }
@@ -176,13 +176,15 @@ impl Tool for Exec {
 }
 
 async fn run(
-    confined: &Confined,
+    confined: &mut Confined,
     effect: &EffectId,
     limit: Duration,
     capture: &mut Capture,
 ) -> std::io::Result<Ended> {
     let mut process = Process::start(confined, effect)?;
-    process.finish(limit, capture).await
+    let ended = process.finish(limit, capture).await?;
+    confined.guard = process.into_guard();
+    Ok(ended)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is handed to `map_err`")]

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use sortie_base::lifeline::Lifeline;
 use sortie_core::EffectId;
-use sortie_sandbox::{Backend, Confined, GROUP_IS_GONE};
+use sortie_sandbox::{Backend, Confined, GROUP_IS_GONE, Guard};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::signal::unix::{Signal as Signals, SignalKind};
@@ -25,9 +25,9 @@ use super::remains::sweep;
 const TERM_GRACE: Duration = Duration::from_millis(500);
 /// How long output is awaited after the program ended and others still hold it open.
 const PIPE_GRACE: Duration = Duration::from_millis(250);
-/// How long a supervisor gets to end what has left its group. Without namespaces nothing else ends
-/// it; with them the kernel does, and the supervisor need not be awaited. It takes some milliseconds
-/// on an idle machine; only one that was stopped is waited for until then.
+/// How long a supervisor gets to end everything that it started. It exits when no process of the
+/// command is left, so the workspace is swept only after that. It takes some milliseconds on an idle
+/// machine; only one that was stopped is waited for until then.
 const SUPERVISOR_GRACE: Duration = Duration::from_secs(5);
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -65,16 +65,21 @@ pub(super) struct Process {
     /// Taken away only when this is dropped.
     child: Option<Child>,
     lifeline: Option<Lifeline>,
+    /// Whether the leader is a supervisor, which exits after all processes of the command.
+    supervised: bool,
     /// Whether only the supervisor finds the processes that have left the group.
     needs_supervisor: bool,
+    /// Sweeps the workspace when it is dropped, which must not happen while the command runs.
+    guard: Guard,
     output: Option<ChildStdout>,
     buffer: Vec<u8>,
     exits: Signals,
 }
 
 impl Process {
-    /// Starts the program as the leader of its own group, both outputs in one pipe.
-    pub(super) fn start(confined: &Confined, effect: &EffectId) -> io::Result<Self> {
+    /// Starts the program as the leader of its own group, both outputs in one pipe. A process that
+    /// was started owns the guard of the command; [`Process::into_guard`] gives it back.
+    pub(super) fn start(confined: &mut Confined, effect: &EffectId) -> io::Result<Self> {
         // Listened to before the start, so that no exit is missed.
         let exits = tokio::signal::unix::signal(SignalKind::child())?;
         let (reader, writer) = io::pipe()?;
@@ -108,10 +113,12 @@ impl Process {
             effect: effect.clone(),
             child: Some(child),
             lifeline,
+            supervised: confined.supervised,
             needs_supervisor: match confined.applied.backend {
                 Backend::Bubblewrap | Backend::Namespaces => false,
                 Backend::Landlock | Backend::None => confined.supervised,
             },
+            guard: std::mem::take(&mut confined.guard),
             output: Some(output),
             buffer: vec![0; READ_BYTES],
             exits,
@@ -133,7 +140,7 @@ impl Process {
                 .ok();
         }
         let drained = timeout(PIPE_GRACE, self.drain(capture)).await;
-        if self.needs_supervisor && !self.group.leader_has_exited() {
+        if self.supervised && !self.group.leader_has_exited() {
             self.hang_up();
             // One that does not end by then is killed with its group.
             timeout(SUPERVISOR_GRACE, self.read_until_exit(capture))
@@ -166,11 +173,23 @@ impl Process {
 
     /// Asks the program to end by itself. Without namespaces the supervisor passes the request on: a
     /// signal to the group could hit the supervisor before it has started to ignore it.
-    fn ask_to_end(&self) {
+    ///
+    /// With namespaces the command is in a session of its own, which no signal to the group reaches.
+    /// The signal would end the supervisor before the namespace, so the supervisor ends both.
+    fn ask_to_end(&mut self) {
+        if self.supervised && !self.needs_supervisor {
+            self.hang_up();
+            return;
+        }
         let lifeline = self.lifeline.as_ref().filter(|_| self.needs_supervisor);
         if !lifeline.is_some_and(Lifeline::ask_to_end) {
             self.group.signal(Signal::TERM);
         }
+    }
+
+    /// Returns the guard of a command that has ended.
+    pub(super) fn into_guard(mut self) -> Guard {
+        std::mem::take(&mut self.guard)
     }
 
     /// Tells the supervisor to end everything.
@@ -259,21 +278,44 @@ impl Drop for Process {
             return;
         };
         self.hang_up();
-        let (group, effect) = (self.group, self.effect.clone());
-        let end = move || {
-            group.signal(Signal::KILL);
-            sweep(&effect);
-            // Not reaped before, so that the id of the group stays its own.
-            drop(child);
+        let remains = Remains {
+            group: self.group,
+            effect: self.effect.clone(),
+            patience: self.supervised.then_some(SUPERVISOR_GRACE),
+            child: Some(child),
+            guard: std::mem::take(&mut self.guard),
         };
-        if self.needs_supervisor && !group.leader_has_exited() {
-            // Not in this thread: on a loaded machine it takes a while.
-            std::thread::spawn(move || {
-                group.await_leader(SUPERVISOR_GRACE);
-                end();
-            });
-        } else {
-            end();
+        if self.supervised && !self.group.leader_has_exited() {
+            // Not in this thread: on a loaded machine it takes a while. Where no thread can be
+            // started, the closure and so the remains are dropped here, which does the same.
+            let name = "exec cancel".to_owned();
+            let end = move || drop(remains);
+            std::thread::Builder::new().name(name).spawn(end).ok();
         }
+    }
+}
+
+/// A command whose call was dropped. Dropping this ends all of its processes, and only then drops its
+/// guard, which sweeps the workspace.
+#[derive(Debug)]
+struct Remains {
+    group: Group,
+    effect: EffectId,
+    /// How long the leader may take to end everything; `None` if it is no supervisor.
+    patience: Option<Duration>,
+    child: Option<Child>,
+    guard: Guard,
+}
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        if let Some(patience) = self.patience {
+            self.group.await_leader(patience);
+        }
+        self.group.signal(Signal::KILL);
+        sweep(&self.effect);
+        // Not reaped before, so that the id of the group stays its own.
+        drop(self.child.take());
+        drop(std::mem::take(&mut self.guard));
     }
 }

@@ -2,6 +2,7 @@
 //! and then the commands of a person, outside of the sandbox.
 
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::json;
 use sortie_tools::WriteFile;
@@ -278,6 +279,118 @@ async fn each_payload_in_a_new_repository_runs_nothing() {
         };
         assert!(!runs(&plain(), &story).await, "{payload}");
     }
+}
+
+/// One command in a plain workspace must leave nothing that runs for the person.
+async fn check_command(command: &str) {
+    let story = |command: &str| Story {
+        layout: "repo .".to_owned(),
+        commands: vec![command.to_owned()],
+    };
+    assert!(runs(&plain().bare(), &story(command)).await, "the control");
+    assert!(!runs(&plain(), &story(command)).await, "{command}");
+}
+
+/// Reaches a repository that the agent prepared in `.git/evil` of the top.
+const EVIL_AT_TOP: &str = "repo new; mv new/.git .git/evil; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> .git/evil/config; git add new";
+
+#[tokio::test]
+async fn a_repository_below_the_names_of_a_git_folder_runs_nothing() {
+    for part in ["objects", "hooks", "modules", "worktrees"] {
+        check_command(&format!(
+            "mkdir -p x/objects x/refs; echo x > x/HEAD; repo x/{part}/sub; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> x/{part}/sub/.git/config; git add -f x/{part}/sub"
+        ))
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_pointer_with_a_trailing_blank_runs_nothing() {
+    check_command(&format!(
+        "{EVIL_AT_TOP}; repo other; mkdir x; mv other/.git x/good; ln -s ../.git/evil 'x/good '; printf 'gitdir: ../x/good ' > new/.git"
+    ))
+    .await;
+    // The same for the redirect of a git folder.
+    check_command(
+        "repo new; git add new; cd new/.git; mkdir '. '; mv config objects refs '. '; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> '. /config'; printf '. \\n' > commondir",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn names_for_what_is_moved_aside_cannot_be_taken_beforehand() {
+    let take = "for n in '' $(seq -f '-%g' 1 1100); do : > config.sortie-quarantine$n; mkdir hooks.sortie-quarantine$n; : > ../../link/.git.sortie-quarantine$n; done";
+    check_command(&format!(
+        "repo new; mkdir link; ln -s ../new/.git link/.git; git add new; cd new/.git; mkdir -p hooks; hooks hooks; printf '[core]\\n\\tfsmonitor = \"EVIL\"\\n' >> config; {take}"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_pointer_in_a_read_only_folder_runs_nothing() {
+    if rustix::process::geteuid().is_root() {
+        eprintln!("as root a read-only folder does not keep anything from being renamed");
+    }
+    check_command(&format!(
+        "{EVIL_AT_TOP}; echo 'gitdir: ../.git/evil' > new/.git; chmod 555 new"
+    ))
+    .await;
+}
+
+/// Processes that make a repository hostile again and again, until they are killed.
+const WRITERS: &str = r#"repo new; git add new
+for n in 1 2 3 4 5 6 7 8; do
+    setsid sh -c 'trap "" TERM; while :; do printf "[core]\n\tfsmonitor = \"EVIL\"\n" > new/.git/config.$$; mv new/.git/config.$$ new/.git/config; done' &
+done
+touch started; sleep 60"#;
+
+/// Fills in what the person must not run, and the functions.
+fn filled(scene: &Scene, command: &str) -> String {
+    let evil = format!("touch {}; false", scene.outside().join("ran").display());
+    format!("{FUNCTIONS}{command}").replace("EVIL", &evil)
+}
+
+#[tokio::test]
+async fn nothing_is_written_after_the_check_of_a_command_that_timed_out() {
+    for _ in 0..3 {
+        let mut scene = plain();
+        scene.time = Duration::from_secs(2);
+        outside(&scene, &filled(&scene, "repo ."));
+        let command = filled(&scene, WRITERS);
+        let answer = scene.run(&shell(), &command).await.unwrap();
+        assert!(answer.text.contains("timed out"), "{}", answer.text);
+        assert!(answer.text.contains("core.fsmonitor"), "{}", answer.text);
+        let config = scene.read("new/.git/config").unwrap();
+        assert!(!config.contains("fsmonitor"), "{config}");
+        outside(&scene, PERSON);
+        assert!(!scene.outside().join("ran").exists());
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_after_the_check_of_a_command_that_was_cancelled() {
+    let scene = plain();
+    outside(&scene, &filled(&scene, "repo ."));
+    let shell = shell();
+    let call = async {
+        let command = filled(&scene, WRITERS);
+        scene.run(&shell, &command).await.ok();
+    };
+    tokio::time::timeout(Duration::from_secs(2), call)
+        .await
+        .unwrap_err();
+    assert!(scene.workspace.join("started").exists());
+    // No caller waits for this check; it ends with the sandbox at the latest.
+    drop(shell);
+    for _ in 0..200 {
+        let clean = |config: String| !config.contains("fsmonitor");
+        if scene.read("new/.git/config").is_some_and(clean) {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    outside(&scene, PERSON);
+    assert!(!scene.outside().join("ran").exists());
 }
 
 /// Every way to a git folder, by itself, with the plainest payload and what it needs of a layout.
