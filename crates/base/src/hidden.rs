@@ -285,18 +285,43 @@ fn is_spelling(
 }
 
 /// The bytes of a colour at the beginning of the text; 0 if it begins otherwise. Concealed text
-/// (`8`) is no colour.
+/// is no colour.
 fn colour_length(text: &str) -> usize {
     let Some(rest) = text.strip_prefix("\u{1b}[") else {
         return 0;
     };
     let end = rest.find(|c: char| !(c.is_ascii_digit() || c == ';'));
     match end {
-        Some(end) if rest[end..].starts_with('m') && !rest.starts_with('8') => {
+        Some(end) if rest[end..].starts_with('m') && !conceals(&rest[..end]) => {
             "\u{1b}[".len() + end + "m".len()
         }
         Some(_) | None => 0,
     }
+}
+
+/// Whether the parameters of a colour sequence make text invisible (`8`), also behind others (`0;8`) or
+/// written as `08`. The numbers of a colour (`38;5;8`) do not.
+fn conceals(parameters: &str) -> bool {
+    let mut numbers = parameters
+        .split(';')
+        .map(|number| number.trim_start_matches('0'));
+    while let Some(number) = numbers.next() {
+        match number {
+            "8" => return true,
+            "38" | "48" => {
+                let parts = match numbers.next() {
+                    Some("5") => 1,
+                    Some("2") => 3,
+                    Some(_) | None => return true,
+                };
+                for _ in 0..parts {
+                    numbers.next();
+                }
+            }
+            _ => {}
+        }
+    }
+    false
 }
 
 fn within(ranges: &[(char, char)], character: char) -> bool {
@@ -486,6 +511,11 @@ mod tests {
             ("\u{1b}[38;5;208mx\u{1b}[0m", "\u{1b}[38;5;208mx\u{1b}[0m"),
             ("\u{1b}[2Kx", "\\u{1b}[2Kx"),
             ("\u{1b}[8mx", "\\u{1b}[8mx"),
+            ("\u{1b}[08mx", "\\u{1b}[08mx"),
+            ("\u{1b}[0;8mx", "\\u{1b}[0;8mx"),
+            ("\u{1b}[38;5;8;8mx", "\\u{1b}[38;5;8;8mx"),
+            ("\u{1b}[38;5;8mx", "\u{1b}[38;5;8mx"),
+            ("\u{1b}[48;2;8;8;8mx", "\u{1b}[48;2;8;8;8mx"),
             ("\u{1b}]0;t\u{7}", "\\u{1b}]0;t\\u{7}"),
             ("\u{1b}", "\\u{1b}"),
             ("a\\u{200b}\u{200b}", "a\\u{200b}\\u{200b}"),

@@ -16,7 +16,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Component, Path, PathBuf};
 
-use rustix::process::geteuid;
+use rustix::process::{getegid, geteuid};
 
 use crate::regular_file;
 
@@ -34,7 +34,6 @@ const MAX_GROUPS_BYTES: u64 = 4 * 1024 * 1024;
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 const READ_BY_OTHERS: u32 = 0o044;
-const WRITTEN_BY_OTHERS: u32 = GROUP_WRITES | OTHERS_WRITE;
 const SEARCHED_BY_OTHERS: u32 = 0o011;
 const ANYTHING_FOR_OTHERS: u32 = 0o077;
 const STICKY: u32 = 0o1000;
@@ -206,6 +205,12 @@ impl Trusted {
     fn owns(&self, owner: u32) -> bool {
         owner == self.user || owner == 0 || self.unmapped == Some(owner)
     }
+
+    /// Whether users may write it who are not trusted. A private group has no such member.
+    fn others_write(&self, facts: &Facts) -> bool {
+        let by_group = facts.mode & GROUP_WRITES != 0 && !self.groups.contains(&facts.group);
+        by_group || facts.mode & OTHERS_WRITE != 0
+    }
 }
 
 /// Decides whether other users could replace what is below a folder.
@@ -218,12 +223,8 @@ pub fn judge_folder(position: Position, facts: &Facts, trusted: &Trusted) -> Ver
     }
     let open = match position {
         // New files can be planted here even where the sticky bit keeps the present ones.
-        Position::Home => facts.mode & WRITTEN_BY_OTHERS != 0,
-        Position::Above => {
-            let by_group = facts.mode & GROUP_WRITES != 0 && !trusted.groups.contains(&facts.group);
-            let by_others = facts.mode & OTHERS_WRITE != 0;
-            (by_group || by_others) && facts.mode & STICKY == 0
-        }
+        Position::Home => trusted.others_write(facts),
+        Position::Above => trusted.others_write(facts) && facts.mode & STICKY == 0,
     };
     if open {
         Verdict::Unsafe(Danger::WritableByOthers { mode: facts.mode })
@@ -245,7 +246,7 @@ pub fn judge_file(class: Class, facts: &Facts, reachable: bool, trusted: &Truste
     if !owned {
         return Verdict::Unsafe(Danger::ForeignOwner { owner: facts.owner });
     }
-    if reachable && facts.mode & WRITTEN_BY_OTHERS != 0 {
+    if reachable && trusted.others_write(facts) {
         return Verdict::Unsafe(Danger::WritableByOthers { mode: facts.mode });
     }
     match class {
@@ -477,7 +478,7 @@ fn trusted() -> Trusted {
     let groups = regular_file::read(Path::new("/etc/group"), MAX_GROUPS_BYTES)
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok())
-        .map(|text| private_groups(&text, user))
+        .map(|text| private_groups(&text, user, getegid().as_raw()))
         .unwrap_or_default();
     let in_namespace = fs::read_to_string("/proc/self/uid_map")
         .is_ok_and(|map| map.split_whitespace().ne(["0", "0", "4294967295"]));
@@ -489,8 +490,9 @@ fn trusted() -> Trusted {
 }
 
 /// The groups that nobody but root or this user is in: by convention a user's own group has the user's
-/// number. Systems that make them also let the group write by default.
-fn private_groups(text: &str, user: u32) -> Vec<u32> {
+/// number. Systems that make them also let the group write by default. The process's own group counts
+/// too if it has the user's number and the file does not list it: a directory service made it.
+fn private_groups(text: &str, user: u32, group: u32) -> Vec<u32> {
     let is_private = |line: &str| {
         let mut fields = line.split(':');
         let name = fields.next()?;
@@ -499,7 +501,15 @@ fn private_groups(text: &str, user: u32) -> Vec<u32> {
         let alone = members.split(',').all(|one| one.is_empty() || one == name);
         (alone && (number == user || number == 0)).then_some(number)
     };
-    text.lines().filter_map(is_private).collect()
+    let is_listed = text
+        .lines()
+        .filter_map(|line| line.split(':').nth(2)?.parse::<u32>().ok())
+        .any(|number| number == group);
+    let unlisted = (group == user && !is_listed).then_some(group);
+    text.lines()
+        .filter_map(is_private)
+        .chain(unlisted)
+        .collect()
 }
 
 /// Makes a folder that only its owner can enter, and whatever is missing above it, whatever the umask.

@@ -154,7 +154,7 @@ impl<'a> Follow<'a> {
             tokio::select! {
                 biased;
                 signal = signals.next() => {
-                    if let Some(stopped) = self.signalled(signal).await? {
+                    if let Some(stopped) = self.signalled(signal, signals).await? {
                         return Ok(stopped);
                     }
                     next_look = Instant::now();
@@ -164,7 +164,11 @@ impl<'a> Follow<'a> {
                         next_look = Instant::now();
                     }
                 }
-                answer = self.asking.next() => self.answered(answer).await?,
+                answer = self.asking.next() => {
+                    if let Some(stopped) = self.answered(answer, signals).await? {
+                        return Ok(stopped);
+                    }
+                }
                 () = tokio::time::sleep_until(next_draw.min(next_look)) => {}
             }
         }
@@ -225,15 +229,35 @@ impl<'a> Follow<'a> {
         Ok(())
     }
 
-    async fn answered(&mut self, answer: Answer) -> Result<(), Problem> {
+    /// Sends an answer. A signal interrupts the sending: a server that is away is waited for up to a
+    /// minute, and nobody should have to wait for that.
+    async fn answered(
+        &mut self,
+        answer: Answer,
+        signals: &mut Signals,
+    ) -> Result<Option<Stopped>, Problem> {
         let sent = match answer {
-            Answer::Reply(request, reply) => self.reply(&request, reply).await,
+            Answer::Reply(request, reply) => {
+                let sent = tokio::select! {
+                    biased;
+                    signal = signals.next() => Err(signal),
+                    sent = self.reply(&request, reply) => Ok(sent),
+                };
+                match sent {
+                    Ok(sent) => sent,
+                    Err(signal) => {
+                        // If the reply did not arrive and the request stays open, it is asked again.
+                        self.asking.asked.remove(&request);
+                        return self.signalled(signal, signals).await;
+                    }
+                }
+            }
             Answer::None => Ok(()),
         };
         if let Some(person) = &mut self.asking.person {
             person.show_next();
         }
-        sent
+        sent.map(|()| None)
     }
 
     async fn reply(&mut self, request: &RequestId, reply: Reply) -> Result<(), Problem> {
@@ -269,7 +293,11 @@ impl<'a> Follow<'a> {
         Ok(known.and_then(|known| known.replied_at))
     }
 
-    async fn signalled(&mut self, signal: Signal) -> Result<Option<Stopped>, Problem> {
+    async fn signalled(
+        &mut self,
+        signal: Signal,
+        signals: &mut Signals,
+    ) -> Result<Option<Stopped>, Problem> {
         match signal {
             Signal::Terminate => Ok(Some(Stopped::Terminated)),
             Signal::Interrupt if matches!(self.goal, Goal::Others(_)) => {
@@ -279,8 +307,15 @@ impl<'a> Follow<'a> {
             Signal::Interrupt => {
                 self.cancelled = true;
                 self.screen.line(&t!(self.settings.lang, "stopping"));
-                self.cancel().await?;
-                Ok(None)
+                // A second signal ends the command, also while the server is away.
+                tokio::select! {
+                    biased;
+                    signal = signals.next() => Ok(Some(match signal {
+                        Signal::Interrupt => Stopped::Abandoned,
+                        Signal::Terminate => Stopped::Terminated,
+                    })),
+                    cancelled = self.cancel() => cancelled.map(|()| None),
+                }
             }
         }
     }

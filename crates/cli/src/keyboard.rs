@@ -7,11 +7,13 @@
 
 use std::io::{self, Read as _};
 
+use rustix::process::Signal;
 use rustix::termios::{
     LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
 };
 use sortie_base::hidden::is_hidden;
 use sortie_text::columns;
+use tokio::signal::unix::{Signal as Stream, SignalKind, signal};
 use tokio::sync::mpsc;
 
 /// The longest line: as long as an answer over the API. What is typed beyond it is dropped.
@@ -33,6 +35,8 @@ pub(crate) struct Keyboard {
     chunks: mpsc::Receiver<Vec<u8>>,
     /// How the terminal was before; `None` if it could not be changed, so that it echoes itself.
     before: Option<Termios>,
+    /// SIGCONT: the shell may have changed the terminal while the process was stopped (Ctrl-Z, `fg`).
+    continued: Option<Stream>,
 }
 
 impl Keyboard {
@@ -62,6 +66,17 @@ impl Keyboard {
         Self {
             chunks,
             before: before.ok(),
+            continued: signal(SignalKind::from_raw(Signal::CONT.as_raw())).ok(),
+        }
+    }
+
+    /// A keyboard whose keys a test sends.
+    #[cfg(test)]
+    pub(crate) const fn of(chunks: mpsc::Receiver<Vec<u8>>) -> Self {
+        Self {
+            chunks,
+            before: None,
+            continued: None,
         }
     }
 
@@ -72,7 +87,21 @@ impl Keyboard {
 
     /// The next keys; `None` when the terminal was closed. Nothing is lost if the future is dropped.
     pub(crate) async fn keys(&mut self) -> Option<Vec<u8>> {
-        self.chunks.recv().await
+        loop {
+            let Self {
+                chunks, continued, ..
+            } = &mut *self;
+            tokio::select! {
+                biased;
+                () = resumed(continued.as_mut()) => {}
+                keys = chunks.recv() => return keys,
+            }
+            if self.needs_echo()
+                && let Err(error) = set_keys(OptionalActions::Now)
+            {
+                tracing::debug!(%error, "the terminal keeps handing over whole lines");
+            }
+        }
     }
 
     /// Keys that were typed already.
@@ -91,14 +120,29 @@ impl Drop for Keyboard {
     }
 }
 
+/// Waits until the process was stopped and continues.
+async fn resumed(continued: Option<&mut Stream>) {
+    if let Some(stream) = continued
+        && stream.recv().await.is_some()
+    {
+        return;
+    }
+    std::future::pending::<()>().await;
+}
+
+/// Sets the terminal to key by key, discards what was typed before, and returns how it was.
 fn take_keys() -> io::Result<Termios> {
+    set_keys(OptionalActions::Flush)
+}
+
+fn set_keys(actions: OptionalActions) -> io::Result<Termios> {
     let before = tcgetattr(io::stdin())?;
     let mut keys = before.clone();
     keys.local_modes
         .remove(LocalModes::ICANON | LocalModes::ECHO);
     keys.special_codes[SpecialCodeIndex::VMIN] = 1;
     keys.special_codes[SpecialCodeIndex::VTIME] = 0;
-    tcsetattr(io::stdin(), OptionalActions::Flush, &keys)?;
+    tcsetattr(io::stdin(), actions, &keys)?;
     Ok(before)
 }
 

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use sortie_core::{Lang, OpenRequest, Reply, RequestId, RunId};
 use sortie_text::t;
@@ -12,6 +13,10 @@ use crate::approval::{AT_TERMINAL, question, reply};
 use crate::keyboard::{Keyboard, Line, Pressed};
 use crate::screen::{Pause, Screen};
 use crate::settings::Settings;
+
+/// How long a person takes to notice that a prompt was withdrawn. A line that is begun earlier is meant
+/// for the withdrawn prompt, even if the next one is already on the screen.
+const REACTION: Duration = Duration::from_millis(700);
 
 /// The person at the terminal.
 #[derive(Debug)]
@@ -25,6 +30,8 @@ pub(crate) struct Person {
     line: Line,
     /// The prompt that the line was begun under.
     begun_under: Begun,
+    /// When the last shown prompt was withdrawn, and why.
+    withdrawn: Option<(Instant, String)>,
 }
 
 /// A prompt on the screen, which stands still meanwhile.
@@ -68,6 +75,7 @@ impl Person {
             waiting: VecDeque::new(),
             line: Line::default(),
             begun_under: Begun::NotYet,
+            withdrawn: None,
         })
     }
 
@@ -112,6 +120,7 @@ impl Person {
         if self.line.is_begun() {
             self.begun_under = Begun::Withdrawn(reason.to_owned());
         }
+        self.withdrawn = Some((Instant::now(), reason.to_owned()));
         self.showing = None;
         self.show_next();
     }
@@ -129,8 +138,15 @@ impl Person {
                     None => return std::future::pending().await,
                 }
             };
+            let mut answer = None;
             for key in keys {
-                let answer = match self.press(key) {
+                let pressed = self.press(key);
+                if answer.is_some() {
+                    // What was pasted behind the answer was typed before the next prompt: a line that
+                    // ends here is dropped, and one that goes on counts as begun while nothing was asked.
+                    continue;
+                }
+                answer = match pressed {
                     Pressed::Goes => None,
                     Pressed::Closed => {
                         self.write("\n");
@@ -138,10 +154,9 @@ impl Person {
                     }
                     Pressed::Ended(line) => self.ended(&line),
                 };
-                if let Some(answer) = answer {
-                    // What was pasted behind the line was typed before the next question.
-                    return answer;
-                }
+            }
+            if let Some(answer) = answer {
+                return answer;
             }
         }
     }
@@ -163,11 +178,34 @@ impl Person {
         let pause = self.screen.pause();
         // The first one discards what was typed before. Later ones know when a line was begun.
         self.keyboard.get_or_insert_with(Keyboard::open);
+        self.pass_over();
         self.showing = Some(Showing {
             asked,
             _pause: pause,
         });
         self.draw();
+    }
+
+    /// Reads the keys that arrived while no prompt was shown, for example while a reply was sent. A line
+    /// that ended among them is reported, and never answers the prompt that is shown next.
+    fn pass_over(&mut self) {
+        let mut rejected = None;
+        while let Some(keys) = self.keyboard.as_mut().and_then(Keyboard::at_hand) {
+            for key in keys {
+                match self.press(key) {
+                    Pressed::Goes | Pressed::Closed => {}
+                    Pressed::Ended(_) => rejected = Some(std::mem::take(&mut self.begun_under)),
+                }
+            }
+        }
+        match rejected {
+            None => {}
+            Some(Begun::Withdrawn(reason)) => self.say_late(&reason),
+            Some(Begun::NotYet | Begun::Here | Begun::Unasked) => {
+                let words = t!(self.lang, "line-begun-before");
+                self.write(&format!("{words}\n"));
+            }
+        }
     }
 
     fn draw(&self) {
@@ -181,9 +219,11 @@ impl Person {
         let was_begun = self.line.is_begun();
         let pressed = self.line.press(key, &mut echo);
         if !was_begun {
-            self.begun_under = match (&self.showing, self.line.is_begun()) {
+            // An empty line begins with the key that ends it.
+            let begins = self.line.is_begun() || matches!(pressed, Pressed::Ended(_));
+            self.begun_under = match (&self.showing, begins) {
                 (_, false) => Begun::NotYet,
-                (Some(_), true) => Begun::Here,
+                (Some(_), true) => self.just_withdrawn().map_or(Begun::Here, Begun::Withdrawn),
                 (None, true) => Begun::Unasked,
             };
         } else if !self.line.is_begun() && pressed == Pressed::Goes {
@@ -194,6 +234,12 @@ impl Person {
             self.write(&echo);
         }
         pressed
+    }
+
+    /// Why the prompt before was withdrawn, while the person may not have noticed it yet.
+    fn just_withdrawn(&self) -> Option<String> {
+        let (at, reason) = self.withdrawn.as_ref()?;
+        (at.elapsed() < REACTION).then(|| reason.clone())
     }
 
     /// A line has ended: an answer, or one that was begun at another time and is rejected.
@@ -231,5 +277,101 @@ impl Person {
         // If the terminal is gone, no answer will come either, and that means no.
         stream.write_all(text.as_bytes()).ok();
         stream.flush().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sortie_core::{
+        Addressee, CallId, EffectId, Question, Request, RequestKind, SessionKey, Timestamp,
+    };
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    const RUN: &str = "0190f3a8-1111-7000-8000-000000000001";
+
+    fn question(number: u32) -> OpenRequest {
+        let run = RUN.parse().unwrap();
+        OpenRequest {
+            request: Request {
+                id: RequestId::of(&EffectId::new(run, &CallId::new(number, 0))),
+                expires_at: Timestamp(0),
+                kind: RequestKind::Question(Question {
+                    to: Addressee::Person,
+                    text: "Which?".to_owned(),
+                    options: Vec::new(),
+                    default: None,
+                }),
+            },
+            task_id: run,
+            root_id: run,
+            session_id: SessionKey::cli(),
+            tenant: None,
+            agent: "code".to_owned(),
+            label: "fix it".to_owned(),
+            depth: 1,
+            asked_at: Timestamp(0),
+            reply: None,
+            replied_at: None,
+        }
+    }
+
+    /// A person who is asked two questions, and the keys they type.
+    fn asked_twice() -> (Person, mpsc::Sender<Vec<u8>>) {
+        let (keys, chunks) = mpsc::channel(8);
+        let mut person = Person {
+            lang: Lang::En,
+            screen: Arc::new(Screen::plain()),
+            keyboard: Some(Keyboard::of(chunks)),
+            showing: None,
+            waiting: VecDeque::new(),
+            line: Line::default(),
+            begun_under: Begun::NotYet,
+            withdrawn: None,
+        };
+        person.ask(question(1));
+        person.ask(question(2));
+        (person, keys)
+    }
+
+    async fn types(keys: &mpsc::Sender<Vec<u8>>, text: &str) {
+        keys.send(text.as_bytes().to_vec()).await.unwrap();
+    }
+
+    /// The text of the next answer, and the request it is for.
+    async fn answer(person: &mut Person) -> (RequestId, String) {
+        let Answer::Reply(request, Reply::Answered { text, .. }) = person.next().await else {
+            panic!("the person did not answer");
+        };
+        (request, text)
+    }
+
+    #[tokio::test]
+    async fn lines_typed_while_a_reply_is_sent_do_not_answer_the_next_prompt() {
+        let (mut person, keys) = asked_twice();
+        types(&keys, "first\npasted").await;
+        let first = answer(&mut person).await;
+        assert_eq!(first, (question(1).request.id, "first".to_owned()));
+        types(&keys, " behind it\nahead\n").await;
+        types(&keys, "begun ").await;
+        person.show_next();
+        // The rest of a line that was begun before the prompt does not answer it either.
+        types(&keys, "before\nsecond\n").await;
+        let second = answer(&mut person).await;
+        assert_eq!(second, (question(2).request.id, "second".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_line_begun_within_the_reaction_time_does_not_answer_the_next_prompt() {
+        let (mut person, keys) = asked_twice();
+        person.withdraw(&question(1).request.id, "answered elsewhere");
+        types(&keys, "late\n\nlate again\n").await;
+        let early = tokio::time::timeout(Duration::from_millis(50), person.next()).await;
+        assert!(early.is_err(), "{early:?}");
+        tokio::time::sleep(REACTION).await;
+        types(&keys, "in time\n").await;
+        let second = answer(&mut person).await;
+        assert_eq!(second, (question(2).request.id, "in time".to_owned()));
     }
 }

@@ -79,7 +79,17 @@ pub(crate) fn todo(settings: &Settings, finding: &Finding) -> String {
     match finding.verdict {
         Verdict::Safe | Verdict::Repair => t!(settings.lang, "private-repair-todo", path = path),
         Verdict::Leaked => remedy(settings, &finding.path),
-        Verdict::Unsafe(_) => t!(settings.lang, "private-unsafe-todo", path = path),
+        Verdict::Unsafe(danger) => danger_todo(settings.lang, &finding.path, danger),
+    }
+}
+
+/// The command that makes a refused file or folder usable.
+pub(crate) fn danger_todo(lang: Lang, path: &Path, danger: Danger) -> String {
+    let path = path.display().to_string();
+    match danger {
+        Danger::ForeignOwner { .. } => t!(lang, "private-owner-todo", path = path),
+        Danger::WritableByOthers { .. } => t!(lang, "private-writable-todo", path = path),
+        Danger::WrongKind(_) => t!(lang, "private-kind-todo", path = path),
     }
 }
 

@@ -346,11 +346,7 @@ impl Problem {
                     path = found.path.display().to_string(),
                     danger = private::danger_words(lang, found.danger)
                 ),
-                t!(
-                    lang,
-                    "private-unsafe-todo",
-                    path = found.path.display().to_string()
-                ),
+                private::danger_todo(lang, &found.path, found.danger),
             ),
             Self::Unsafe(refusal @ Refusal::Unknown { source, .. }) => Words {
                 message: refusal.to_string(),

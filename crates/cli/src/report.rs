@@ -76,7 +76,8 @@ fn blocked(settings: &Settings, record: &RunRecord) {
 /// Why a run has no full result, as a sentence in the reader's language.
 pub(crate) fn why(lang: Lang, record: &RunRecord) -> Option<String> {
     let outcome = record.outcome.as_ref()?;
-    if outcome.reason() == Some(Reason::Interrupted) {
+    // A run that its executor ended as stuck has a message that names the cause.
+    if outcome.reason() == Some(Reason::Interrupted) && record.crashes > 0 {
         // The store, which gives such runs up, speaks no language.
         return Some(t!(lang, "fail-interrupted", deaths = record.crashes));
     }

@@ -49,6 +49,15 @@ impl Screen {
         }
     }
 
+    /// A screen that is no terminal.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self {
+            live: None,
+            state: Mutex::default(),
+        }
+    }
+
     /// Whether lines can change in place.
     pub(crate) const fn is_live(&self) -> bool {
         self.live.is_some()

@@ -25,6 +25,8 @@ mod platform {
         interrupt: Stream,
         terminate: Stream,
         hang_up: Stream,
+        /// `Ctrl-\`. Its default action would leave the terminal without echo.
+        quit: Stream,
     }
 
     impl Signals {
@@ -34,6 +36,7 @@ mod platform {
                 interrupt: signal(SignalKind::interrupt())?,
                 terminate: signal(SignalKind::terminate())?,
                 hang_up: signal(SignalKind::hangup())?,
+                quit: signal(SignalKind::quit())?,
             })
         }
 
@@ -43,6 +46,7 @@ mod platform {
                 _ = self.interrupt.recv() => Signal::Interrupt,
                 _ = self.terminate.recv() => Signal::Terminate,
                 _ = self.hang_up.recv() => Signal::Terminate,
+                _ = self.quit.recv() => Signal::Terminate,
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use reqwest::header::{
@@ -184,18 +184,24 @@ impl Client {
     /// there at the next one, that attempt removed it: at least one task.
     pub async fn delete(&self, run: RunId) -> Result<Deleted, ClientError> {
         let name = &run.to_string();
-        let attempts = &AtomicU32::new(0);
+        let lost = &AtomicBool::new(false);
         let deleted = self
             .again(|client: Self| async move {
-                attempts.fetch_add(1, Ordering::Relaxed);
+                let sent = AtomicBool::new(false);
                 let asked = client.request(Method::DELETE, &["api", "tasks", name]);
-                client.answer(asked, ANSWER_LIMIT).await
+                let answered: Result<Deleted, ClientError> =
+                    client.answer_noting(asked, ANSWER_LIMIT, &sent).await;
+                if let Err(error) = &answered
+                    && sent.load(Ordering::Relaxed)
+                    && may_have_acted(error)
+                {
+                    lost.store(true, Ordering::Relaxed);
+                }
+                answered
             })
             .await;
         match deleted {
-            Err(error)
-                if error.slug() == Some("not-found") && attempts.load(Ordering::Relaxed) > 1 =>
-            {
+            Err(error) if error.slug() == Some("not-found") && lost.load(Ordering::Relaxed) => {
                 Ok(Deleted {
                     task_id: run,
                     deleted: 1,
@@ -405,7 +411,17 @@ impl Client {
 
     /// Sends a token with what is asked: the only way that a request leaves.
     async fn send(&self, asked: RequestBuilder) -> Result<Response, ClientError> {
+        self.send_noting(asked, &AtomicBool::new(false)).await
+    }
+
+    /// As [`Self::send`]; sets `sent` once the server was recognised and the request may leave.
+    async fn send_noting(
+        &self,
+        asked: RequestBuilder,
+        sent: &AtomicBool,
+    ) -> Result<Response, ClientError> {
         self.recognise().await?;
+        sent.store(true, Ordering::Relaxed);
         asked.send().await.map_err(|source| self.broken(source))
     }
 
@@ -448,8 +464,19 @@ impl Client {
         asked: RequestBuilder,
         limit: Duration,
     ) -> Result<T, ClientError> {
+        self.answer_noting(asked, limit, &AtomicBool::new(false))
+            .await
+    }
+
+    /// As [`Self::answer`]; sets `sent` once the request may have left.
+    async fn answer_noting<T: DeserializeOwned>(
+        &self,
+        asked: RequestBuilder,
+        limit: Duration,
+        sent: &AtomicBool,
+    ) -> Result<T, ClientError> {
         let answered = async {
-            let response = self.send(asked.header(ACCEPT, JSON)).await?;
+            let response = self.send_noting(asked.header(ACCEPT, JSON), sent).await?;
             if !response.status().is_success() {
                 return Err(self.refused(response).await);
             }
@@ -568,6 +595,21 @@ fn base(address: SocketAddr) -> Result<Url, ClientError> {
 /// A server may say that it has no time before it says who it is.
 fn is_busy(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE
+}
+
+/// Whether the server may have acted on a request that was sent and ended in this error. A server that is
+/// busy, or a refused connection, has not.
+fn may_have_acted(error: &ClientError) -> bool {
+    match error {
+        ClientError::Unreachable { source, .. } => !source.is_connect(),
+        ClientError::Slow { .. } => true,
+        ClientError::Refused { problem, .. } => matches!(problem.slug(), "timeout" | "under-way"),
+        ClientError::Strange { .. }
+        | ClientError::Stranger { .. }
+        | ClientError::BadToken
+        | ClientError::NoMeans(_)
+        | ClientError::NoRandomness => false,
+    }
 }
 
 /// When to ask again. Our servers say it in seconds; a proxy before them may send a date.

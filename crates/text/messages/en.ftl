@@ -127,7 +127,7 @@ fail-interrupted =
         [one] Its process died under it, and it was given up.
        *[other] Its process died under it { $deaths } times, and it was given up.
     }
-fail-stuck = The store refused what it wrote again and again, so it is not tried again: { $what }
+fail-stuck = Its executor stopped again and again without progress, so it is not tried again: { $what }
 fail-damaged = Its journal is damaged, so it cannot go on: { $what }
 fail-timeout = Its deadline passed: it was given { NUMBER($seconds, minimumFractionDigits: 1, maximumFractionDigits: 1) } s.
 cancelled-by-person = Cancelled by a person: { $reason }

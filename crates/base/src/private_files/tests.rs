@@ -36,7 +36,8 @@ fn folders_are_judged_by_owner_and_who_may_write() {
         (ME, ME, 0o777, writable(0o777), writable(0o777)),
         (ME, OTHER, 0o770, writable(0o770), writable(0o770)),
         // A private group writes nothing that its only member could not write.
-        (ME, ME, 0o775, writable(0o775), Verdict::Safe),
+        (ME, ME, 0o775, Verdict::Safe, Verdict::Safe),
+        (0, 0, 0o775, Verdict::Safe, Verdict::Safe),
         // The sticky bit keeps others from replacing entries, not from planting new ones.
         (0, 0, 0o1777, writable(0o1777), Verdict::Safe),
         (OTHER, OTHER, 0o700, foreign, foreign),
@@ -77,18 +78,24 @@ fn every_mode_of_a_file_has_the_verdict_of_its_bits() {
     for class in [Class::Secret, Class::Private, Class::Settings] {
         for mode in 0..0o1000 {
             for reachable in [false, true] {
-                let found = facts(Kind::File, ME, ME, mode);
-                let verdict = judge_file(class, &found, reachable, &me());
-                let expected = match class {
-                    _ if reachable && mode & 0o022 != 0 => {
-                        Verdict::Unsafe(Danger::WritableByOthers { mode })
-                    }
-                    Class::Settings => Verdict::Safe,
-                    Class::Secret if reachable && mode & 0o044 != 0 => Verdict::Leaked,
-                    Class::Secret | Class::Private if mode & 0o077 != 0 => Verdict::Repair,
-                    Class::Secret | Class::Private => Verdict::Safe,
-                };
-                assert_eq!(verdict, expected, "{class:?} {mode:04o} {reachable}");
+                // A private group writes nothing that its only member could not write.
+                for (group, writing) in [(ME, 0o002), (OTHER, 0o022)] {
+                    let found = facts(Kind::File, ME, group, mode);
+                    let verdict = judge_file(class, &found, reachable, &me());
+                    let expected = match class {
+                        _ if reachable && mode & writing != 0 => {
+                            Verdict::Unsafe(Danger::WritableByOthers { mode })
+                        }
+                        Class::Settings => Verdict::Safe,
+                        Class::Secret if reachable && mode & 0o044 != 0 => Verdict::Leaked,
+                        Class::Secret | Class::Private if mode & 0o077 != 0 => Verdict::Repair,
+                        Class::Secret | Class::Private => Verdict::Safe,
+                    };
+                    assert_eq!(
+                        verdict, expected,
+                        "{class:?} {mode:04o} {group} {reachable}"
+                    );
+                }
                 let theirs = facts(Kind::File, OTHER, OTHER, mode);
                 let foreign = Verdict::Unsafe(Danger::ForeignOwner { owner: OTHER });
                 assert_eq!(judge_file(class, &theirs, reachable, &me()), foreign);
@@ -105,10 +112,13 @@ fn every_mode_of_a_file_has_the_verdict_of_its_bits() {
 #[test]
 fn a_group_is_private_while_no_other_user_is_in_it() {
     let text = "root:x:0:\nanna:x:1000:\nstaff:x:50:anna\nodd\n";
-    assert_eq!(private_groups(text, ME), [0, ME]);
+    assert_eq!(private_groups(text, ME, ME), [0, ME]);
     let shared = "root:x:0:bob\nanna:x:1000:anna,bob\n";
-    assert_eq!(private_groups(shared, ME), [0_u32; 0]);
-    assert_eq!(private_groups("anna:x:1000:anna\n", ME), [ME]);
+    assert_eq!(private_groups(shared, ME, ME), [0_u32; 0]);
+    assert_eq!(private_groups("anna:x:1000:anna\n", ME, ME), [ME]);
+    // A directory service has the group, and the file does not.
+    assert_eq!(private_groups("root:x:0:\n", ME, ME), [0, ME]);
+    assert_eq!(private_groups("root:x:0:\n", ME, OTHER), [0]);
 }
 
 fn unsafe_at(path: &Path, danger: Danger) -> Finding {
@@ -199,7 +209,10 @@ fn a_folder_that_others_write_is_refused_wherever_it_is_on_the_way() {
         "files can be planted"
     );
     mode(&home, 0o775);
-    assert_eq!(inspect(&home, &[]).unwrap().len(), 1, "whatever the group");
+    let group = facts_of(&home).unwrap().unwrap().group;
+    let is_shared = !trusted().groups.contains(&group);
+    let found = inspect(&home, &[]).unwrap();
+    assert_eq!(found.len(), usize::from(is_shared), "group {group}");
 }
 
 #[test]

@@ -135,6 +135,7 @@ impl Remote {
         reply: Reply,
     ) -> Result<Replied, Problem> {
         let asked = self.store.find_request(request.as_str()).await?;
+        let was_open = asked.reply.is_none();
         let client = &self.client;
         let sent = match reply.clone() {
             Reply::Approved { lasting, .. } => {
@@ -151,16 +152,25 @@ impl Remote {
         };
         match sent {
             Ok(noted) if noted.noted => Ok(Replied::Noted { run: asked.task_id }),
-            Ok(_) => self.too_late(request, &reply).await,
-            Err(error) if error.slug() == Some("conflict") => self.too_late(request, &reply).await,
+            Ok(_) => self.too_late(request, &reply, was_open).await,
+            Err(error) if error.slug() == Some("conflict") => {
+                self.too_late(request, &reply, was_open).await
+            }
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Reads the reply that the store has. If it is this one, an attempt whose answer was lost noted it.
-    async fn too_late(&self, request: &RequestId, reply: &Reply) -> Result<Replied, Problem> {
+    /// Reads the reply that the store has. If it is this one and the request was open before it was sent,
+    /// an attempt whose answer was lost noted it.
+    async fn too_late(
+        &self,
+        request: &RequestId,
+        reply: &Reply,
+        was_open: bool,
+    ) -> Result<Replied, Problem> {
         let asked = self.store.find_request(request.as_str()).await?;
-        if asked.reply.as_ref().is_some_and(|noted| same(noted, reply)) {
+        let is_same = asked.reply.as_ref().is_some_and(|noted| same(noted, reply));
+        if was_open && is_same {
             return Ok(Replied::Noted { run: asked.task_id });
         }
         Ok(Replied::TooLate {

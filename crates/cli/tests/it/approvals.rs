@@ -158,6 +158,28 @@ fn the_first_reply_holds() {
     );
 }
 
+#[test]
+fn an_identical_second_reply_over_a_server_is_too_late() {
+    let world = World::new().with("USER", "anna");
+    let _server = world.serve();
+    let model = world.scenario(ONE_CHANGE);
+    let mut terminal = at_terminal(&world, &["run", "Make it", "--model", &model]);
+    terminal
+        .exp_string("Allow main [Make it] to run write_file")
+        .unwrap();
+    let open = world.json(&["approvals", "list", "--json"]);
+    let id = open[0]["id"].as_str().unwrap().to_owned();
+    world.ok(&["approvals", "approve", &id]);
+    terminal.exp_eof().unwrap();
+    let again = world.sortie(&["approvals", "approve", &id]);
+    assert_eq!(again.code, Some(6), "{again:#?}");
+    let start = "error: Too late, your answer changed nothing: answered elsewhere by ";
+    assert!(
+        again.err.starts_with(start) && again.err.ends_with("Z: approved\n"),
+        "{again:#?}"
+    );
+}
+
 const TWO_CHANGES: &str = r#"
   - when: { turn: 1 }
     calls: [{ tool: write_file, args: { path: made.txt, content: "one\n" } }]

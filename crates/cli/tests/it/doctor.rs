@@ -175,7 +175,7 @@ fn changed_tables_indexes_and_triggers_are_named_and_refused() {
             "ALTER TABLE edges RENAME COLUMN mode TO kind",
             "table edges was changed",
         ),
-        ("CREATE TABLE other (x)", "table other is not ours"),
+        ("CREATE VIEW other AS SELECT 1", "view other is not ours"),
     ] {
         let database = rusqlite::Connection::open(&path).unwrap();
         database.execute_batch(change).unwrap();
@@ -189,4 +189,20 @@ fn changed_tables_indexes_and_triggers_are_named_and_refused() {
         std::fs::write(&path, &whole).unwrap();
     }
     world.ok(&["doctor"]);
+}
+
+#[test]
+fn a_table_of_another_program_is_reported_and_stops_nothing() {
+    let world = World::new();
+    let model = world.scenario("  - say: done\n");
+    world.ok(&["run", "x", "--model", &model]);
+    let database = rusqlite::Connection::open(world.home().join("sortie.db")).unwrap();
+    database.execute_batch("CREATE TABLE other (x)").unwrap();
+    drop(database);
+    let doctor = world.sortie(&["doctor"]);
+    assert!(
+        doctor.out.contains("table other is not ours"),
+        "{doctor:#?}"
+    );
+    world.ok(&["run", "x", "--model", &model]);
 }

@@ -1,5 +1,7 @@
 //! Prompts that are answered elsewhere: withdrawn at once, and a late line answers nothing.
 
+use std::time::{Duration, Instant};
+
 use rexpect::session::PtySession;
 
 use crate::terminal::at_terminal;
@@ -27,6 +29,14 @@ const TWO_QUESTIONS: &str = r#"
 fn open_request(world: &World) -> String {
     let open = world.json(&["approvals", "--json"]);
     open[0]["id"].as_str().unwrap().to_owned()
+}
+
+/// Waits until a line that is begun counts for the prompt on the screen, and not for the one that was
+/// withdrawn before it.
+fn notices(world: &World) {
+    let since = Instant::now();
+    let reaction = Duration::from_millis(900);
+    world.until("the reaction time is over", |_| since.elapsed() > reaction);
 }
 
 /// Types without ending the line.
@@ -69,6 +79,7 @@ fn late_answers_change_nothing(world: &World) {
     assert!(!world.workspace().join("build/cache").exists());
     let second = open_request(world);
     assert_ne!(first, second);
+    notices(world);
     terminal.send_line("y").unwrap();
     terminal.exp_string("last: ").unwrap();
     terminal.exp_eof().unwrap();
@@ -105,6 +116,7 @@ fn a_late_answer_to_a_question_is_no_answer_to_the_next() {
         .exp_string("Too late, your answer changed nothing: answered elsewhere by cli:anna")
         .unwrap();
     terminal.exp_string("(Enter for red): ").unwrap();
+    notices(&world);
     terminal.send_line("blue").unwrap();
     terminal.exp_string("heard: ").unwrap();
     terminal.exp_string("blue").unwrap();
@@ -122,6 +134,7 @@ fn a_line_that_is_begun_under_the_next_prompt_answers_it() {
         .exp_regex(r"answered elsewhere by cli:anna at \S+Z: denied\r\n")
         .unwrap();
     terminal.exp_string("to run write_file? [y/N").unwrap();
+    notices(&world);
     terminal.send_line("y").unwrap();
     terminal.exp_string("last: ").unwrap();
     terminal.exp_eof().unwrap();

@@ -6,11 +6,11 @@
 
 use clap::Args;
 use serde_json::json;
-use sortie_base::hidden::write_out_line;
+use sortie_base::hidden::{write_out, write_out_line};
 use sortie_core::{Changes, RunId, Seq, StoreError, Worktree, Worktrees as _};
 use sortie_runtime::RuntimeError;
 use sortie_store::ReadStore;
-use sortie_text::{strip_sequences, t};
+use sortie_text::t;
 
 use super::circumstances::Circumstances;
 use super::open;
@@ -118,7 +118,7 @@ impl Diff {
         if self.json {
             output::json(&json!({"task_id": run, "diff": diff}))?;
         } else if settings.terminal.output {
-            output::text(&strip_sequences(&diff))?;
+            output::text(&exact_diff(&diff))?;
         } else {
             output::text(&diff)?;
         }
@@ -179,6 +179,19 @@ impl Discard {
     }
 }
 
+/// Writes out the hidden characters of each line of a diff. A tab behind the sign of a line indents it.
+fn exact_diff(diff: &str) -> String {
+    let exact = |line: &str| match line.as_bytes().first() {
+        Some(b'+' | b'-' | b' ') => {
+            let (sign, rest) = line.split_at(1);
+            format!("{sign}{}", write_out(rest))
+        }
+        Some(_) | None => write_out(line),
+    };
+    let lines: Vec<String> = diff.split('\n').map(exact).collect();
+    lines.join("\n")
+}
+
 /// Looks into the journal, which needs no lock.
 async fn find(settings: &Settings, id: &str) -> Result<Found, Problem> {
     let lang = settings.lang;
@@ -202,5 +215,29 @@ async fn find(settings: &Settings, id: &str) -> Result<Found, Problem> {
             Err(Problem::Refused(t!(lang, "changes-not-yet", id = id)))
         }
         None => Ok(Found::NotCollected(run)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_shows_every_line_and_writes_out_what_is_hidden() {
+        for (diff, shown) in [
+            (
+                "@@ -1 +1,2 @@\n-\told\n+\tnew\n \tsame\n",
+                "@@ -1 +1,2 @@\n-\told\n+\tnew\n \tsame\n",
+            ),
+            // A terminal would take everything up to the end of the control string for a title.
+            (
+                "+# \u{1b}]0;t\n+rm -rf ~\n+# \u{7}\n",
+                "+# \\u{1b}]0;t\n+rm -rf ~\n+# \\u{7}\n",
+            ),
+            ("+a\tb\u{200b}\r", "+a\\u{9}b\\u{200b}\\u{d}"),
+            ("", ""),
+        ] {
+            assert_eq!(exact_diff(diff), shown, "{diff:?}");
+        }
     }
 }
