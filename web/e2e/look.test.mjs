@@ -214,12 +214,25 @@ describe("keyboard", () => {
     await settled(at.page);
     const card = at.page.getByRole("article", { name: /rewrite the docs asks for approval/ });
     await card.waitFor();
+    // Somebody clicks at the moment in which the next card moves up: that decides nothing.
+    await at.page.evaluate(() => {
+      const gone = (list) => list.some((one) => [...one.removedNodes].some((node) => node.nodeName === "ARTICLE"));
+      const seen = new MutationObserver((list) => {
+        if (!gone(list)) return;
+        seen.disconnect();
+        [...document.querySelectorAll("main article button")].find((button) => button.textContent === "Refuse")?.click();
+      });
+      seen.observe(document.querySelector("main"), { childList: true, subtree: true });
+    });
     const asked = server.asked.find((request) => request.id === "req-3");
     asked.reply = { reply: "approved", by: "cli:anna" };
     asked.replied_at = new Date().toISOString();
     server.send({ type: "replied", task_id: asked.task_id, session_id: asked.session_id, root_id: asked.root_id, parent_id: null, task_seq: 12, at: asked.replied_at, request_id: "req-3" });
     await card.waitFor({ state: "detached" });
     await at.page.getByText(/Withdrawn, approved elsewhere by cli:anna: exec for f in/).waitFor();
+    await at.page.getByText("The list has just moved. Look again, then decide.").waitFor();
+    assert.deepEqual(server.posted, []);
+    await at.page.waitForTimeout(800);
     // A late answer is told the same.
     const late = at.page.getByRole("article", { name: /install it asks for approval/ });
     server.trouble = (method) => method === "POST" && { status: 409, slug: "conflict", detail: "cli:anna approved it before; nothing changed" };
@@ -235,6 +248,7 @@ describe("keyboard", () => {
     await settled(at.page);
     await at.page.getByRole("button", { name: "Cancel", exact: true }).first().click();
     const dialog = at.page.getByRole("dialog");
+    await dialog.waitFor();
     assert.deepEqual(await dialog.getByRole("button").allTextContents(), ["Keep running", "Cancel task"]);
     await at.page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
@@ -364,7 +378,9 @@ describe("live", () => {
     await page.locator(".speaking strong", { hasText: "therefore" }).waitFor();
     server.send({ type: "said", ...of, text: "x" });
     await page.locator(".speaking").waitFor({ state: "detached" });
-    server.send({ type: "asked", ...of, request: { ...server.asked[1], id: "req-9", task_id: task.task_id, label: "live one" } });
+    const request = { ...server.asked[1], id: "req-9", task_id: task.task_id, label: "live one" };
+    server.asked.push(request);
+    server.send({ type: "asked", ...of, request });
     const card = page.getByRole("article", { name: "live one asks" });
     await card.waitFor();
     server.send({ type: "replied", ...of, request_id: "req-9" });

@@ -283,6 +283,8 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await page.waitForSelector(".lost", { state: "detached", timeout: 40_000 });
     await card.waitFor();
     assert.equal(await card.getByLabel(/Words/).inputValue(), "a draft");
+    // The card may have been drawn anew: a decision counts once the list stands still.
+    await page.waitForTimeout(800);
     await card.getByRole("button", { name: "Approve" }).click();
     await page.locator("header .status").getByText("Completed").waitFor();
     await page.getByRole("tab", { name: "Result" }).click();

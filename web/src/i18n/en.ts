@@ -280,6 +280,7 @@ export const en = {
   "ask.denied": "Denied: {what}",
   "ask.answered": "Answered: {what}",
   "ask.withdrawn": "Withdrawn, {reply}: {what}",
+  "ask.moved": "The list has just moved. Look again, then decide.",
   "ask.elsewhere.approved": "approved elsewhere by {by}",
   "ask.elsewhere.refused": "denied elsewhere by {by}",
   "ask.elsewhere.answered": "answered elsewhere by {by} (“{text}”)",

@@ -281,6 +281,7 @@ export const zh: Record<Key, string> = {
   "ask.denied": "已拒绝：{what}",
   "ask.answered": "已回答：{what}",
   "ask.withdrawn": "已撤回，{reply}：{what}",
+  "ask.moved": "列表刚刚发生变化，请确认后再决定。",
   "ask.elsewhere.approved": "{by} 已在别处批准",
   "ask.elsewhere.refused": "{by} 已在别处拒绝",
   "ask.elsewhere.answered": "{by} 已在别处回答（“{text}”）",

@@ -11,7 +11,7 @@ import { clean, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
 import { Actions } from "../ui/actions";
-import { Diff, Json } from "../ui/code";
+import { Diff, exactDiff, Json } from "../ui/code";
 import { useDraft, useEnd, useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import { AgentName, attempt, Elapsed, Gauge, Loading, Progress, StatusText, sure, Trouble, waits } from "../ui/parts";
@@ -258,7 +258,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
         )}
       </div>
       <p role="status" class={outcome ? "" : "quiet"}>{outcome ? t(`task.${outcome}`) : gone ? t("task.nothingLeft") : ""}</p>
-      {text && outcome !== "discarded" ? <Diff text={text} /> : !outcome && !gone && <p class="quiet">{t("task.noDiff")}</p>}
+      {text && outcome !== "discarded" ? <Diff text={text} safely={exactDiff} /> : !outcome && !gone && <p class="quiet">{t("task.noDiff")}</p>}
     </>
   );
 }

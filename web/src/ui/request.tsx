@@ -1,5 +1,5 @@
 // Somebody asks: cards for approvals and questions, with all that a person needs to decide.
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { get, path, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
@@ -12,7 +12,13 @@ import { Json, looksLikeDiff, Preview } from "./code";
 import { useDraft, useLoad } from "./hooks";
 import { AgentName, attempt, Loading, say, Trouble } from "./parts";
 
+/** As long as a double click, or the reaction of a person to a list that moves. */
+const MOVED_MS = 700;
+/** When a card was last taken away: the next one moves to where it was. */
+let movedAt = -Infinity;
+
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
+  useLayoutEffect(() => () => void (movedAt = performance.now()), []);
   const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", { label: line(request.label) });
   return (
     <article class={`card ask stack ${request.approval?.dangers.length ? "dangerous" : ""}`} aria-label={title}>
@@ -50,6 +56,7 @@ const mine = new Set<string>();
 function useReply(request: Request, done: () => void): [boolean, (url: string, body: object, words: string) => void] {
   const [busy, setBusy] = useState(false);
   const reply = async (url: string, body: object, words: string) => {
+    if (performance.now() - movedAt < MOVED_MS) return say(t("ask.moved"));
     setBusy(true);
     mine.add(request.id);
     const noted = await attempt(post<Noted | null>(url, body), () => words);

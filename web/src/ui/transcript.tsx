@@ -7,7 +7,7 @@ import { t, word, type Key } from "../i18n";
 import { clean, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
-import { Diff, Json, Pre } from "./code";
+import { Diff, exactDiff, Json, Pre } from "./code";
 import { Icon, StatusIcon } from "./icons";
 import { attempt } from "./parts";
 
@@ -134,7 +134,7 @@ function Call({ task, call, result, over, open }: { task: string; call: Transcri
             <h3>{t("item.arguments")}</h3>
             <Json value={call.call!.arguments} open={change ? 0 : 2} />
             {outcome?.ruling && <RulingLine ruling={outcome.ruling} />}
-            {change && <><h3>{t("item.change")}</h3><Diff text={change} /></>}
+            {change && <><h3>{t("item.change")}</h3><Diff text={change} safely={exactDiff} /></>}
             {said?.rest && <><h3>{t("item.output")}</h3><Pre text={said.rest} /></>}
             {outcome?.full && <Whole task={task} blob={outcome.full} />}
             {outcome?.child && <a class="button small" href={href({ page: "task", id: outcome.child, tab: "" })}>{t("item.child")}</a>}
