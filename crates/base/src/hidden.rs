@@ -6,7 +6,7 @@
 //! command look like another.
 //!
 //! There are two operations. *Writing out* replaces a character by `\u{e0100}`; people who decide
-//! see it. *Removing* is for text that models read and for prose. Text that somebody decides by
+//! see it. *Removing* is for text that models read and for prose. Text that a person decides by
 //! (commands, paths, names) has no exceptions; prose keeps the invisible characters that emoji and
 //! joining scripts are spelled with, each only where it has that effect.
 
@@ -52,7 +52,7 @@ pub const HIDDEN: &[(char, char)] = &[
 ];
 
 /// Spaces that look like U+0020 and are another character, so that one word looks like two. They
-/// are written out where somebody decides, and stay in prose.
+/// are written out where a person decides, and stay in prose.
 pub const SPACES: &[(char, char)] = &[
     ('\u{a0}', '\u{a0}'),
     ('\u{1680}', '\u{1680}'),
@@ -120,7 +120,7 @@ pub fn is_hidden(character: char) -> bool {
 }
 
 /// Writes out every hidden character and every unusual space, for text of several lines that
-/// somebody decides by. Line feeds stay, and tabs that indent a line.
+/// a person decides by. Line feeds stay, and tabs that indent a line.
 ///
 /// Injective: two different texts are never shown alike.
 pub fn write_out(text: &str) -> String {
@@ -168,7 +168,7 @@ pub fn remove_from_prose(text: &str) -> String {
 /// The last filter in front of a terminal: writes out what is hidden in prose. Colours that this
 /// program sets (`ESC [ … m`) stay.
 ///
-/// Text that somebody decides by went through [`write_out`] before; here a backslash is left alone,
+/// Text that a person decides by went through [`write_out`] before; here a backslash is left alone,
 /// so that nothing is written out twice.
 pub fn write_out_for_terminal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());

@@ -3,7 +3,7 @@
 //! A token that other users can read makes each of them an administrator of the server, and a folder
 //! that they can write lets them replace keys, store and configuration. [`judge_folder`] and
 //! [`judge_file`] decide from owners and modes alone; [`inspect`] collects these for a folder, everything
-//! above it and the files in it; [`enforce`] tightens what nobody else could have used and refuses the
+//! above it and the files in it; [`enforce`] tightens what no other user could have used and refuses the
 //! rest. Every command and `doctor` use the same verdicts.
 
 use std::collections::VecDeque;
@@ -101,7 +101,7 @@ pub enum Class {
 pub enum Verdict {
     /// Nothing to do.
     Safe,
-    /// The mode is too wide, and nobody else has changed the file: it is tightened.
+    /// The mode is too wide, and no other user has changed the file: it is tightened.
     Repair,
     /// Other users could read the secret: it has to be replaced.
     Leaked,
@@ -489,7 +489,7 @@ fn trusted() -> Trusted {
     }
 }
 
-/// The groups that nobody but root or this user is in: by convention a user's own group has the user's
+/// The groups that only root or this user is in: by convention a user's own group has the user's
 /// number. Systems that make them also let the group write by default. The process's own group counts
 /// too if it has the user's number and the file does not list it: a directory service made it.
 fn private_groups(text: &str, user: u32, group: u32) -> Vec<u32> {

@@ -253,8 +253,12 @@ fn runs_after(prepare: impl Fn(&World), calls: impl Fn(&str) -> Vec<Value>) -> b
         &FILTER_OFF,
         &calls(&format!("touch {}; false", proof.display())),
     );
-    for command in ["status", "diff", "log", "stash"] {
-        git(&workspace, &[command]);
+    for folder in [workspace.clone(), workspace.join("b")] {
+        if folder.is_dir() {
+            for command in ["status", "diff", "log", "stash"] {
+                git(&folder, &[command]);
+            }
+        }
     }
     proof.exists()
 }
@@ -293,8 +297,9 @@ fn file_tools_make_no_repository_of_a_folder() {
         assert!(!runs_after(
             |world| std::fs::remove_dir_all(world.workspace().join(".git")).unwrap(),
             |evil| {
-                let config =
-                    format!("[core]\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"{evil}\"\n");
+                let config = format!(
+                    "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = .\n\tfsmonitor = \"{evil}\"\n"
+                );
                 let files = [
                     ("HEAD", "ref: refs/heads/main\n"),
                     ("config", config.as_str()),
