@@ -66,7 +66,7 @@ pub struct Admission<'a> {
     pub registered: &'a [ToolFacts],
     /// How far below the root it is.
     pub depth: u32,
-    /// Whoever asks for it; `None` for a root.
+    /// The run that spawns it; `None` for a root.
     pub parent: Option<Parent<'a>>,
     /// The operator's layers that speak about this run: global, provider, group, sandbox.
     pub operator: &'a [PolicyLayer],
@@ -141,10 +141,10 @@ pub struct Denial {
 
 /// Decides what a new run may do, or says what has taken every tool away.
 ///
-/// The policy begins with all layers of the parent and adds the run's own, so that a child can never
-/// do more than its parent. Only where an operator set a `delegate_ceiling` for the parent's agent
-/// does that list stand in place of what makes the parent itself narrow: its agent's rules, and the
-/// allow list that it was spawned with. Everything that others are bound by stays.
+/// The policy begins with all layers of the parent and adds the run's own, so that a child can
+/// never do more than its parent. Only where an operator set a `delegate_ceiling` for the parent's
+/// agent does that list stand in place of what makes the parent itself narrow: its agent's rules,
+/// and the allow list that it was spawned with. Everything that others are bound by stays.
 pub fn admit(question: &Admission<'_>) -> Result<Admitted, Denial> {
     let own = own_layers(question);
     let policy = policy_of(question, own.clone());
@@ -209,7 +209,7 @@ impl Parent<'_> {
         for layer in &self.policy.layers {
             match layer.layer {
                 Layer::Agent if own_agent.contains(&layer.source) => {}
-                // What it was told to leave alone stays out of reach of its children as well.
+                // Paths denied to the parent stay denied to its children.
                 Layer::Spawn if layer.source == own_spawn => layers.push(PolicyLayer {
                     allow: None,
                     ..layer.clone()
@@ -317,7 +317,7 @@ fn default_layer(mut lifted: Vec<String>, always: &[&str]) -> PolicyLayer {
     }
 }
 
-/// An agent that names no tools and inherits none has only those that somebody names for it.
+/// An agent that names no tools and inherits none has only the tools that the spawn call names.
 fn not_inheriting(question: &Admission<'_>) -> Option<PolicyLayer> {
     let inherits = question.subagents.inherit && question.narrowing.inherit.unwrap_or(true);
     let agent = question.agent;

@@ -143,7 +143,7 @@ fn read_list(layer: &PolicyLayer, rules: &[String]) -> Result<List, Unreadable> 
 }
 
 impl Rules {
-    /// Whether its word that nobody needs to be asked counts: an operator's does, a run's never.
+    /// Whether its rules may waive the approval request: an operator's may, a run's never.
     pub(crate) const fn may_approve(&self) -> bool {
         match self.layer {
             Layer::Global

@@ -22,7 +22,7 @@ impl Compiled {
     /// 4. a layer has an allow list that does not cover it: deny;
     /// 5. the run may change nothing, and the call could: deny;
     /// 6. the command looks dangerous, and no rule approves exactly it: a person is asked, and
-    ///    where the mode asks nobody it is denied;
+    ///    in a mode without approval requests it is denied;
     /// 7. a rule wants a person to be asked: likewise, but `yolo` allows it;
     /// 8. an operator or a person has approved it: allow;
     /// 9. the mode, by what the tool touches.

@@ -51,7 +51,7 @@ pub enum View {
     Allows,
     /// A rule wants a person to be asked.
     Asks,
-    /// A rule says that nobody needs to be asked.
+    /// A rule permits the call without an approval request.
     Approves,
 }
 
@@ -70,7 +70,7 @@ impl View {
 }
 
 impl Compiled {
-    /// Decides about a call, and tells what every layer says about it.
+    /// Decides about a call and returns the opinion of every layer.
     pub fn explain(&self, call: &Call<'_>) -> Explanation {
         let object = Object::of(*call);
         let layers = match &self.state {

@@ -9,7 +9,7 @@ use crate::object::{Kind, Object};
 use crate::place::Place;
 use crate::{Call, Rule};
 
-/// Programs of which one run says nothing about the next: they run what they are told, or destroy
+/// Programs of which one call predicts nothing about the next: they run their arguments, or destroy
 /// what they are pointed at. A yes to one command of theirs is a yes to that command only.
 const EXACT_ONLY: &[&str] = &[
     "apt",

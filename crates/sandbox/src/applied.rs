@@ -14,7 +14,7 @@ pub enum Backend {
     Namespaces,
     /// Our helper narrows what runs in the real tree.
     Landlock,
-    /// Nobody: the operator switched it off.
+    /// No backend: the operator switched the sandbox off.
     None,
 }
 

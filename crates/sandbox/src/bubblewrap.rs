@@ -22,7 +22,7 @@ pub(crate) fn words(bwrap: &Path, view: &[Order], network: &Network, cwd: &Path)
         &"--cap-drop",
         &"ALL",
         &"--die-with-parent",
-        // The helper is the first process, so that nobody in there has more rights than it.
+        // The helper is the first process, so that no process inside has more rights than it.
         &"--as-pid-1",
     ]);
     match network {

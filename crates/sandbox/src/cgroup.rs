@@ -1,5 +1,5 @@
-//! Control groups: the only bound on processes and memory that holds for root, and for all processes
-//! of a command together. Where none can be made, limits of single processes remain.
+//! Control groups: the only bound on processes and memory that holds for root, and for all
+//! processes of a command together. Where none can be made, limits of single processes remain.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -22,7 +22,7 @@ pub(crate) struct Cages {
     parents: Vec<PathBuf>,
 }
 
-/// The group of one command. Dropping it removes it, if nobody is in it any more.
+/// The group of one command. Dropping it removes it if no process is left in it.
 #[derive(Debug)]
 pub(crate) struct Cage {
     folders: Vec<Owned>,
@@ -52,8 +52,8 @@ impl Cages {
 }
 
 impl Cage {
-    /// Removes it; says whether it is gone. The last process is in it until the kernel has buried it,
-    /// which is a moment after its parent has heard of its end.
+    /// Removes it; says whether it is gone. The last process is in it until the kernel has buried
+    /// it, which is a moment after its parent was notified of its exit.
     pub(crate) fn remove(&mut self) -> bool {
         self.folders.retain(|folder| !removed(folder.path()));
         self.folders.is_empty()
@@ -78,7 +78,8 @@ impl Cage {
 
 impl Drop for Cage {
     fn drop(&mut self) {
-        // One that is left is no longer locked once this process has ended, and goes at a next start.
+        // One that is left is no longer locked once this process has ended, and goes at a next
+        // start.
         self.remove();
     }
 }

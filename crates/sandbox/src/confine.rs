@@ -237,8 +237,8 @@ impl Sandbox {
         Ok(confined)
     }
 
-    /// What lies in the workspace before a command that may change it. What another command may have
-    /// put there is nothing that was there before.
+    /// What lies in the workspace before a command that may change it. What another command may
+    /// have put there is nothing that was there before.
     fn found_before(&self, policy: &Policy) -> Result<Before, Refusal> {
         if policy.access == Access::ReadOnly {
             return Ok(Before::default());
@@ -348,7 +348,7 @@ impl Sandbox {
                 note.done()?;
             }
             if !things.is_empty() {
-                // The next model that works there is told as well.
+                // The report is repeated to the next model that works there.
                 self.reports.add(pending.workspace.clone(), things.clone());
                 reports.push((pending.workspace, things));
             }
@@ -573,7 +573,7 @@ impl Sandbox {
                     request.guard.watched.push(self.watches.watch(&path));
                 }
                 None if path.exists() => drop(request.fates.present.insert(path)),
-                // Nobody of this user can make anything there.
+                // No process of this user can create anything there.
                 None => {}
             }
         }
@@ -666,7 +666,7 @@ fn launcher(helper: &Path, orders: &[Order]) -> Vec<OsString> {
     words
 }
 
-/// What the helper proves of a view before it goes on.
+/// What the helper verifies of a view before it continues.
 fn proven(view: &[Order]) -> Result<Vec<Order>, Refusal> {
     promises(view).map_err(|(path, cause)| Refusal::Folder { path, cause })
 }
@@ -684,7 +684,7 @@ fn sweep(folder: &Path) {
 }
 
 /// Refuses folders that cannot be what was decided about. They are used by the names that they had
-/// then: whoever resolved a link now would let those who can put one there choose the folder.
+/// then: resolving a link now would let a process that can plant one choose the folder.
 fn check_folders(policy: &Policy) -> Result<(), Refusal> {
     let workspace = &policy.workspace;
     let holds_the_system = ["/usr", "/etc", "/proc", "/dev"]

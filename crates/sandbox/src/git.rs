@@ -24,10 +24,10 @@ pub struct LinkedWorktree {
 
 /// The folders of a linked worktree, if the workspace, named without links, is one.
 ///
-/// A pointer in the workspace is a claim that anybody can write. It is believed only if the folder
-/// it names points back to this workspace, which only who may write there can arrange.
+/// A pointer in the workspace is a claim that any process can write. It is believed only if the
+/// folder it names points back to this workspace, which only who may write there can arrange.
 pub fn linked_worktree(workspace: &Path) -> Option<LinkedWorktree> {
-    // Taken at its word: through a link that somebody put there, nothing points back to it.
+    // Used without resolving links: a planted link has no folder that points back to it.
     let pointer = workspace.join(".git");
     let claim = read_pointer(&pointer)?;
     let claimed = workspace.join(pointed_to(&claim)?);
@@ -58,9 +58,9 @@ pub(crate) fn folder_of(worktree: &Path) -> Option<PathBuf> {
     fs::canonicalize(worktree.join(pointed_to(&pointer)?)).ok()
 }
 
-/// What a `.git` file names, read exactly as git does: `gitdir: `, the path, any number of line ends.
-/// Blanks are part of the path, as a folder of such a name is another one. `None` for what git
-/// refuses, and for a path with a NUL, which git takes for its end.
+/// What a `.git` file names, read exactly as git does: `gitdir: `, the path, any number of line
+/// ends. Blanks are part of the path, as a folder of such a name is another one. `None` for what
+/// git refuses, and for a path with a NUL, which git takes for its end.
 pub(crate) fn pointed_to(content: &[u8]) -> Option<&OsStr> {
     let path = without_line_end(content.strip_prefix(b"gitdir: ")?);
     let whole = !path.is_empty() && !path.contains(&0);
@@ -80,8 +80,8 @@ pub(crate) fn is_git_folder(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && (folder.join("objects").is_dir() || is_linked_folder(folder))
 }
 
-/// Whether this is the small folder of a linked worktree. A `commondir` that names its own folder is
-/// what stands in while commands run: the folder is a whole repository.
+/// Whether this is the small folder of a linked worktree. A `commondir` that names its own folder
+/// is what stands in while commands run: the folder is a whole repository.
 pub(crate) fn is_linked_folder(folder: &Path) -> bool {
     let common = read_pointer(&folder.join("commondir"));
     common.is_some_and(|common| without_line_end(&common) != b".")
@@ -119,7 +119,7 @@ fn harmless(settings: &str) -> Vec<String> {
             (section, keys) = known.map_or(("", &[][..]), |(name, keys)| (*name, *keys));
         } else if let Some((key, value)) = line.split_once('=')
             && keys.contains(&key.trim().to_ascii_lowercase().as_str())
-            // A line that goes on would need the next one too.
+            // A continued line would need the next one too.
             && !value.ends_with('\\')
         {
             found.push(format!("[{section}]\n\t{} ={value}\n", key.trim()));

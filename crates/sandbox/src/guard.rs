@@ -25,7 +25,8 @@ pub(crate) struct Unswept {
     pub(crate) _running: Running,
 }
 
-/// Lives as long as the command. Dropping it tidies up; [`Guard::finish`] also tells what it found.
+/// Lives as long as the command. Dropping it cleans up; [`Guard::finish`] also returns what it
+/// found.
 ///
 /// It is to be dropped when no process of the command is left. What only has to go some time is
 /// gone soon after, and at the latest when the [`Sandbox`](crate::Sandbox) and all guards are.
@@ -212,7 +213,8 @@ pub(crate) fn righted<'a>(
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // The caller does not wait: a call that was cancelled is dropped on a thread that others need.
+        // The caller does not wait: a call that was cancelled is dropped on a thread that others
+        // need.
         if let Some(unswept) = self.unswept() {
             self.tidier.take(Chore::Sweep(Box::new(unswept)));
         }

@@ -1,7 +1,7 @@
-//! Files that are reached without following a link, whoever swaps folders for links meanwhile.
+//! Opens files without following links, also while another process swaps folders for links.
 //!
 //! Every path that is given here is a canonical one, so that a link on its way was put there by
-//! somebody after it was looked at.
+//! another process after it was checked.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,8 +26,8 @@ impl AsRef<Path> for Reached {
     }
 }
 
-/// Opens a folder, to list it, by a path that has no links: one that was put there since the path was
-/// looked at is not followed, on no part of the way.
+/// Opens a folder, to list it, by a path that has no links: one that was put there since the path
+/// was looked at is not followed, on no part of the way.
 pub(crate) fn open_folder(path: &Path) -> io::Result<OwnedFd> {
     exact_folder::open(path)
 }

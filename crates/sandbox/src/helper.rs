@@ -32,7 +32,7 @@ pub fn run_helper(words: impl Iterator<Item = OsString>) -> ExitCode {
     })
 }
 
-/// Why a helper did not go on.
+/// Why a helper stopped before it started the command.
 #[derive(Debug, thiserror::Error)]
 enum Problem {
     /// The words are not ours.

@@ -208,7 +208,8 @@ impl Decider<'_> {
 
     /// Decides about the repositories of a person that lie in a workspace.
     fn decide_places(&mut self, workspace: &Path, places: &BTreeMap<PathBuf, Kind>) {
-        // Each repository takes several mounts. Where there are many, they are read-only as a whole.
+        // Each repository takes several mounts. Where there are many, they are read-only as a
+        // whole.
         let in_detail = places.len() <= MAX_IN_DETAIL;
         for (path, kind) in places {
             match kind {
@@ -227,8 +228,9 @@ impl Decider<'_> {
     }
 }
 
-/// Whether a folder that may be changed is the small one of a linked worktree, or a whole repository;
-/// none if it is neither. Where its place tells, its content is not asked: commands may change that.
+/// Whether a folder that may be changed is the small one of a linked worktree, or a whole
+/// repository; none if it is neither. Where its location decides, its content is not read: commands
+/// may change that.
 fn git_kind(policy: &Policy, root: &Path) -> Option<bool> {
     let mut others = policy.extra_write.iter();
     let is_linked = others.any(|other| root.starts_with(other.join("worktrees")));
@@ -332,8 +334,8 @@ pub(crate) fn shown(policy: &Policy, places: &Places, home: Option<&Path>) -> Ve
         .collect()
 }
 
-/// Those of a list that are in the home folder. Most are not, and one look tells: to follow each name
-/// from the root down takes five.
+/// Those of a list that are in the home folder. Most are not, and one check shows it: following
+/// each name from the root down takes five.
 fn in_home(home: Option<&Path>, names: &[&str]) -> impl Iterator<Item = PathBuf> {
     let all = names.iter().filter_map(move |name| Some(home?.join(name)));
     all.filter(|path| path.symlink_metadata().is_ok())
@@ -568,8 +570,8 @@ impl View {
     }
 }
 
-/// Folders above what is hidden, in those that may be changed: who moves one of them would move what
-/// is hidden out from under what hides it.
+/// Folders above what is hidden, in those that may be changed: who moves one of them would move
+/// what is hidden out from under what hides it.
 fn above_hidden(roots: &BTreeSet<&PathBuf>, hidden: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in hidden {

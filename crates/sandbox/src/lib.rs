@@ -1,14 +1,14 @@
 //! What a shell command of a child may see, change and reach, held by the operating system.
 //!
-//! [`probe()`] asks the machine once what it can hold; [`Sandbox::confine`] turns a program to start
-//! into the one that is really started, or refuses. Nothing here starts the command itself, and
-//! nothing falls back to running it bare: [`Mode::Off`] is the operator's own word.
+//! [`probe()`] asks the machine once what it can hold; [`Sandbox::confine`] turns a program to
+//! start into the one that is really started, or refuses. Nothing here starts the command itself,
+//! and nothing falls back to running it bare: [`Mode::Off`] is the operator's own word.
 //!
 //! Three ways, best first, one [`Policy`]:
 //!
 //! | | bubblewrap | namespaces | landlock |
 //! | --- | --- | --- | --- |
-//! | who builds the view of the files | `bwrap` | our helper | nobody: the real tree, with rights |
+//! | who builds the view of the files | `bwrap` | our helper | none: the real tree, with access rights |
 //! | own processes, own network, own `/tmp`, own `/proc` | yes | yes | no |
 //! | Landlock, system call filter, no capabilities, limits | yes | yes | yes |
 //!

@@ -1,8 +1,8 @@
 //! Durable notes of workspaces that a command may change and that were not looked at afterwards.
 //!
-//! A note is written before its command starts and removed when the workspace was swept. It says what
-//! the workspace was like before, so that a later process can do what one that died has left undone.
-//! The process that wrote it holds a lock on it for as long as its command lives.
+//! A note is written before its command starts and removed when the workspace was swept. It says
+//! what the workspace was like before, so that a later process can do what one that died has left
+//! undone. The process that wrote it holds a lock on it for as long as its command lives.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -19,7 +19,7 @@ use crate::watched::Before;
 
 /// The largest note that is read: a hundred thousand paths.
 const MAX_NOTE_BYTES: u64 = 64 << 20;
-/// The most notes that one start works off; the next start goes on.
+/// The most notes that one start processes; the next start continues.
 const MAX_NOTES: usize = 10_000;
 /// How many names are tried for a note: a kept one of a dead process with the same id may have one.
 const MAX_NAMES: usize = 1000;

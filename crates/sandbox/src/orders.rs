@@ -1,4 +1,4 @@
-//! What the helper is told, as words of its command line.
+//! The orders of the helper, encoded as arguments of its command line.
 //!
 //! Orders are carried out from first to last. None gives a right: each takes some away, or arranges
 //! a view within a namespace of the helper's own.
@@ -48,8 +48,8 @@ orders! {
     Lifeline "lifeline" (pass_on: bool);
     /// Enters the control group whose list of processes this file is.
     Join "join" (list: PathBuf);
-    /// Becomes the subreaper of its descendants, and kills them all when its own supervisor is gone;
-    /// if so said, also when the program has ended by itself.
+    /// Becomes the subreaper of its descendants, and kills them all when its own supervisor is
+    /// gone; if so said, also when the program has ended by itself.
     Adopt "adopt" (at_end: bool);
     /// Leaves the namespaces it was born into; that of the network too, if so said.
     Unshare "unshare" (network: bool);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::protected::IN_HOME;
 
-/// What the caller knows about the machine. Nobody here reads the environment.
+/// What the caller knows about the machine. This crate never reads the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     /// The home folder of the person for whom we run.
@@ -18,13 +18,14 @@ pub struct Places {
 }
 
 impl Places {
-    /// What nobody may see, absolute: the secrets of the home folder, and our own folders.
+    /// Absolute paths that no command may read: the secrets of the home folder, and our own
+    /// folders.
     pub fn hidden(&self) -> Vec<PathBuf> {
         let own = self.own.iter().cloned();
         own.chain(self.in_home(SECRETS)).collect()
     }
 
-    /// What nobody may change in the home folder, absolute: what runs when somebody logs in.
+    /// Absolute paths in the home folder that no command may change: files that run at login.
     pub fn protected_in_home(&self) -> Vec<PathBuf> {
         self.in_home(IN_HOME).collect()
     }

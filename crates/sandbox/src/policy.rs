@@ -29,7 +29,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The usual policy of a command that may change its workspace and reach nobody.
+    /// The usual policy of a command that may change its workspace and has no network.
     pub fn of(workspace: PathBuf) -> Self {
         Self {
             workspace,
@@ -59,13 +59,13 @@ pub enum Access {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
-    /// Nobody, and it has no sockets.
+    /// No peer; the command has no sockets.
     Off,
-    /// Itself: a loopback of its own, on which nobody else listens. Needs namespaces.
+    /// Only itself: a private loopback on which no other process listens. Needs namespaces.
     Loopback,
-    /// These TCP ports of anybody, and names by UDP. Needs Landlock of version 4 or later.
+    /// These TCP ports of any host, and DNS by UDP. Needs Landlock of version 4 or later.
     Ports(Vec<u16>),
-    /// Anybody whom this machine reaches, the runtime's own port included.
+    /// Every host that this machine reaches, the runtime's own port included.
     On,
 }
 

@@ -1,9 +1,9 @@
 //! What a command must not change, as data: files that change what *other* programs do, outside the
 //! sandbox and without a person asking for it (P15).
 //!
-//! Left out on purpose: what only acts when somebody builds or installs the project (`package.json`,
-//! `.npmrc`, `Makefile`, `build.rs`, `.cargo/config.toml`, workflows of a forge). To write those is
-//! the work of a coding agent, and its reviewer reads them like any other code.
+//! Left out on purpose: what only acts when a person builds or installs the project
+//! (`package.json`, `.npmrc`, `Makefile`, `build.rs`, `.cargo/config.toml`, workflows of a forge).
+//! To write those is the work of a coding agent, and its reviewer reads them like any other code.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,8 @@ pub enum WhileAbsent {
     /// An empty folder stands in its place while commands run. Git does not see empty folders, and
     /// removing one can lose nothing.
     StandIn,
-    /// A file with this content stands in its place while commands run: one that programs outside the
-    /// sandbox read as if it were not there.
+    /// A file with this content stands in its place while commands run: one that programs outside
+    /// the sandbox read as if it were not there.
     File(&'static str),
     /// What appears is moved aside when the command has ended: a folder of this name would disturb
     /// programs outside the sandbox.
@@ -72,7 +72,8 @@ const SAME_FOLDER: &str = ".\n";
 /// What programs of a person obey without being asked to: agents, editors, shells and hooks of git.
 /// A name belongs here if a program reads it because a folder is opened or entered, or because git
 /// is used, and it can make that program run another one. What is only text for a model
-/// (`AGENTS.md`, `CLAUDE.md`), formatting (`.editorconfig`), or acts when a project is built does not.
+/// (`AGENTS.md`, `CLAUDE.md`), formatting (`.editorconfig`), or acts when a project is built does
+/// not.
 const ROWS: &[Row] = &[
     // Agents and tools that we or others start next, and what they may do.
     covered(".sortie"),
@@ -196,8 +197,9 @@ pub(crate) const IN_LINKED_FOLDER: &[(&str, WhileAbsent)] = &[
     ("gitdir", WhileAbsent::Watch),
 ];
 
-/// Files of a home folder that programs run or obey when a person logs in, opens a shell, a terminal
-/// or an editor, or starts a command. A stand-in could lock a person out, so these are watched.
+/// Files of a home folder that programs run or obey when a person logs in, opens a shell, a
+/// terminal or an editor, or starts a command. A stand-in could lock a person out, so these are
+/// watched.
 pub(crate) const IN_HOME: &[&str] = &[
     ".ackrc",
     ".bash_aliases",

@@ -48,8 +48,8 @@ pub(crate) fn rights(scene: &Scene<'_>, scratch: &Path) -> Result<Vec<Order>, To
     Ok(read.chain(write).collect())
 }
 
-/// The folder, or as much of it as does not hold anything excepted. By a name that leads over a link
-/// there is no right: whoever put it there does not choose.
+/// The folder, or as much of it as does not hold anything excepted. By a name that leads over a
+/// link there is no right: a planted entry must not choose one.
 fn around(folder: &Path, excepted: &[PathBuf], found: &mut Vec<PathBuf>) -> Result<(), TooMany> {
     let Some(real) = fs::canonicalize(folder).ok().filter(|real| real == folder) else {
         return Ok(());

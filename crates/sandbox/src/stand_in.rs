@@ -1,14 +1,14 @@
 //! Empty folders and files in the place of what must not be made.
 //!
-//! A mount needs something to lie on. An empty folder is the one thing that disturbs no program: git
-//! does not see it, and to remove it can lose nothing, as a folder with something in it stays. Where
-//! a program would stumble over a folder and reads a certain file as if it were absent (`commondir`
-//! of git that names its own folder), such a file stands in. It is there while commands run and no
-//! longer: some of the names are those of files, and programs that look for one of these outside
-//! should not meet a folder for hours.
+//! A mount needs something to lie on. An empty folder is the one thing that disturbs no program:
+//! git does not see it, and to remove it can lose nothing, as a folder with something in it stays.
+//! Where a program would stumble over a folder and reads a certain file as if it were absent
+//! (`commondir` of git that names its own folder), such a file stands in. It is there while
+//! commands run and no longer: some of the names are those of files, and programs that look for one
+//! of these outside should not meet a folder for hours.
 //!
 //! Who relies on one holds a shared lock on it, taken before anything is decided about it and given
-//! up when the command has ended; it is removed by who finds that nobody else holds it. So nobody
+//! up when the command has ended; the command that finds no other holder removes it. So no command
 //! removes what another command stands on, be it of this process or of another. The kernel gives up
 //! the locks of the dead, so what a crash leaves is marked by its mode, taken over by the next
 //! command in the same workspace, and removed after it.
@@ -26,11 +26,11 @@ use sortie_base::regular_file;
 use crate::held::reach;
 use crate::owned::unique;
 
-/// Sticky and not to be changed: nobody makes a folder of their own like that.
+/// Sticky and read-only: a mode that people do not give their own folders.
 const MARK: u32 = 0o1555;
 /// The same for a file.
 const FILE_MARK: u32 = 0o1444;
-/// What a folder looks like that somebody else has begun to use.
+/// The mode of a folder that another program has begun to use.
 const USUAL: u32 = 0o755;
 /// The most that a file which stands in holds.
 const MAX_FILE_BYTES: u64 = 16;
@@ -62,7 +62,7 @@ pub(crate) struct StandIns {
 
 impl StandIns {
     /// Puts one there, or joins those who hold it. None if something else is there by now, or if
-    /// nobody of this user could make anything there.
+    /// no process of this user could create anything there.
     pub(crate) fn put(&self, path: &Path, stand: Stand) -> io::Result<Option<Arc<StandIn>>> {
         let known = self.lock().get(path).and_then(Weak::upgrade);
         if let Some(known) = known.filter(|known| is_still(path, &known.held)) {
@@ -135,8 +135,8 @@ impl Drop for StandIn {
         } else if let Err(error) = fs::remove_dir(&place)
             && error.kind() == io::ErrorKind::DirectoryNotEmpty
         {
-            // Somebody outside uses it: from now on it is theirs, and looks like it. One that we
-            // may not change stays as it is.
+            // A program outside uses it: it belongs to that program from now on, and its mode shows
+            // that. One that we may not change stays as it is.
             let usual = fs::Permissions::from_mode(USUAL);
             self.held.set_permissions(usual).ok();
         }
@@ -276,7 +276,7 @@ mod tests {
         let first = all.put(&path, Stand::Folder).unwrap().unwrap();
         let second = all.put(&path, Stand::Folder).unwrap().unwrap();
         assert!(Arc::ptr_eq(&first, &second));
-        // One that somebody took away is made again.
+        // A stand-in that was removed meanwhile is created again.
         fs::remove_dir(&path).unwrap();
         let third = all.put(&path, Stand::Folder).unwrap().unwrap();
         assert!(!Arc::ptr_eq(&first, &third));

@@ -1,4 +1,4 @@
-//! Tidying that nobody waits for: to remove a folder can take a disk as long as a whole command.
+//! Removes folders in the background: removing one can take a disk as long as a whole command.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -10,8 +10,8 @@ use crate::cgroup::Cage;
 use crate::guard::Unswept;
 use crate::stand_in::StandIn;
 
-/// How often it is tried to remove a group whose last process is still dying, and how long is waited
-/// in between.
+/// How often it is tried to remove a group whose last process is still dying, and how long is
+/// waited in between.
 const MAX_TRIES: usize = 200;
 const PAUSE: Duration = Duration::from_millis(5);
 /// The most that waits to be tidied up; what is beyond is tidied up by who brings it.
@@ -70,7 +70,7 @@ impl Worker {
         let (waiting, chores) = sync_channel::<Chore>(MAX_WAITING);
         let work = move || chores.into_iter().for_each(Chore::done);
         let thread = Builder::new().name("sandbox tidier".to_owned()).spawn(work);
-        // Without one, whoever brings something does it.
+        // Without a thread, the caller removes the folder itself.
         thread.ok().map(|thread| Self { waiting, thread })
     }
 }

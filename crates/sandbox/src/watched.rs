@@ -49,7 +49,7 @@ pub(crate) struct Watched {
 }
 
 impl Watches {
-    /// Decides by what is known, and watches what was decided; nobody comes between.
+    /// Decides by what is known, and watches the result, both under one lock.
     pub(crate) fn decide(&self, decide: impl FnOnce(&Known) -> Fates) -> (Fates, Vec<Watched>) {
         let mut known = self.lock();
         let fates = decide(&known);

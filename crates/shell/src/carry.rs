@@ -11,12 +11,12 @@ use crate::reader::MAX_DEPTH;
 use crate::script::{Redirect, Script, Simple, Understanding, Word};
 use crate::wrapper::{self, Call, MANAGERS, OPTION_TEXTS, Runs, UNREAD, Wrapper};
 
-/// How many levels a program counts that starts another: eight in a row are more than anybody
+/// How many levels a program counts that starts another: eight in a row are more than people
 /// writes, and each may be as long as the whole.
 const CARRIED_DEPTH: usize = MAX_DEPTH / 8;
 
-/// How many words behind `uv run` and its like may be the program: options and their values. Each is
-/// read on its own.
+/// How many words behind `uv run` and its like may be the program: options and their values. Each
+/// is read on its own.
 const MOST_MANAGED_WORDS: usize = 6;
 /// In how many words of `npm exec` and its like a text for a shell is read.
 const MOST_MANAGED_TEXTS: usize = 12;
@@ -699,7 +699,7 @@ fn short_text<'a>(text: &'a str, valued: &str, options: &[&str]) -> Option<&'a s
     value.filter(|_| runs(letter))
 }
 
-/// Whether `sudo` or `doas` is told to start a shell.
+/// Returns whether the arguments of `sudo` or `doas` start a shell.
 fn wants_shell(call: &Call) -> bool {
     let is_long = |word: &Word| {
         let text = word.shape();

@@ -13,7 +13,7 @@ use crate::script::{Redirect, Script, Simple, Understanding, Word};
 
 /// How much of a command is shown to people.
 pub const MAX_SHOWN_CHARACTERS: usize = 200;
-/// How many dangers are told of one command line.
+/// The most dangers that are reported for one command line.
 pub const MAX_DANGERS: usize = 16;
 
 /// What is dangerous about a command.

@@ -20,7 +20,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Every simple command, with those that other programs are told to start (`env`, `sh -c`).
+    /// Every simple command, including commands that other programs start (`env`, `sh -c`).
     pub fn effective(&self) -> Vec<&Simple> {
         let mut all = Vec::new();
         for command in &self.commands {
@@ -63,7 +63,7 @@ pub struct Simple {
     pub redirects: Vec<Redirect>,
     /// The commands inside its words (`$(..)`, `<(..)`), as a range of the script's `commands`.
     pub contains: Range<usize>,
-    /// What it is told to run: the command after `env`, the text after `sh -c`.
+    /// What it starts: the command after `env`, the text after `sh -c`.
     pub carries: Vec<Script>,
 }
 
@@ -94,7 +94,8 @@ impl Simple {
 pub enum Word {
     /// Exactly this text.
     Known(String),
-    /// None, one or several words that only the running shell knows; the text shows how it is written.
+    /// None, one or several words that only the running shell knows; the text shows how it is
+    /// written.
     Unknown(String),
     /// Exactly one word that only the running shell knows, such as `"$x"`.
     Single(String),

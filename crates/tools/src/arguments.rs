@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sortie_core::{ToolFailure, ToolSpec};
 
-/// What a model is told about a tool.
+/// The description of a tool for the model.
 pub(crate) fn spec(name: &str, description: &str, parameters: Value) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),

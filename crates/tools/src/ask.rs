@@ -1,4 +1,4 @@
-//! `ask`: a question to whoever sent the run out.
+//! `ask`: a question from a run to its parent, or to a person where it has none.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// How long an answer is ever waited for.
 const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
-/// Asks whoever sent the run out.
+/// The `ask` tool: sends a question to the parent of the run.
 #[derive(Debug)]
 pub struct Ask {
     spec: ToolSpec,

@@ -16,7 +16,7 @@ const MAX_WORK_TIME: Duration = Duration::from_secs(20);
 /// How many questions wait for an answer at once: the work asks one and waits for it.
 const MAX_QUESTIONS: usize = 1;
 
-/// Tells blocking work when to end.
+/// Signals blocking work to end.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     dropped: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ impl Stop {
         }
     }
 
-    /// Whether nobody waits for the answer any more.
+    /// Returns whether the caller has stopped waiting for the result.
     pub(crate) fn is_dropped(&self) -> bool {
         self.dropped.load(Ordering::Relaxed)
     }
@@ -59,8 +59,8 @@ pub(crate) async fn blocking<T: Send + 'static>(
     flatten(tokio::task::spawn_blocking(move || work(&stop)).await)
 }
 
-/// Does blocking work on the files of a call's workspace, which the call's policy is asked about, and
-/// of which some are left alone whatever policy says.
+/// Does blocking work on the files of a call's workspace, which the call's policy is asked about,
+/// and of which some are left alone whatever policy says.
 pub(crate) async fn in_workspace<T: Send + 'static>(
     context: &ToolContext<'_>,
     kept: &Arc<Kept>,
@@ -86,7 +86,7 @@ pub(crate) async fn in_workspace<T: Send + 'static>(
 
 fn reply(permits: &dyn Permits, question: Question) {
     let verdicts = question.paths.iter().map(|path| permits.path(path));
-    // Whoever no longer listens does not go on either.
+    // A caller that stopped listening also stops the work.
     question.answer.send(verdicts.collect()).ok();
 }
 

@@ -40,7 +40,7 @@ impl From<Account> for Budget {
     }
 }
 
-/// What a model is told about it.
+/// The description for the model.
 pub(crate) fn schema() -> Value {
     json!({
         "type": "object",

@@ -2,7 +2,7 @@
 //!
 //! Every path is resolved beneath a held descriptor of the workspace, and what was opened is what
 //! is used: nothing is ever checked by one path and opened by another. Policy is asked about the
-//! path that the kernel tells of the open object. Writes go to a new file beside the old one and
+//! path that the kernel reports for the open object. Writes go to a new file beside the old one and
 //! are renamed over it, so that they are atomic and never reach a file that a hard link shares
 //! with the world outside.
 
@@ -200,7 +200,7 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Opens a regular file whose content nobody is shown, if there is one.
+    /// Opens a regular file whose content is never shown, if there is one.
     pub(crate) fn find_unasked(&self, path: &Path) -> Result<Option<OpenFile>, ToolFailure> {
         match self.resolver.open(self.directory.as_fd(), path, FILE_FLAGS) {
             Ok(fd) => {
@@ -334,7 +334,8 @@ impl Workspace {
         } else {
             folder
         };
-        // Not by `list`: its failure would look for names similar to the folder's, and so on upwards.
+        // Not by `list`: its failure would look for names similar to the folder's, and so on
+        // upwards.
         let opened = self
             .resolver
             .open(self.directory.as_fd(), shown, DIRECTORY_FLAGS);

@@ -1,9 +1,10 @@
-//! Tests: whatever arguments a model writes, each call comes to one outcome, and nothing else happens.
+//! Tests: whatever arguments a model writes, each call comes to one outcome, and nothing else
+//! happens.
 //!
-//! The arguments follow the schema of the tool as far as it goes, because what does not fit is refused
-//! before a tool sees it; the values are what breaks code: deep paths, nested patterns, NULs, huge
-//! numbers, names of pipes, devices, sparse files and links. An overflow of the stack ends the
-//! process, which the test runner reports with the last line printed: the call.
+//! The arguments follow the schema of the tool as far as it goes, because what does not fit is
+//! refused before a tool sees it; the values are what breaks code: deep paths, nested patterns,
+//! NULs, huge numbers, names of pipes, devices, sparse files and links. An overflow of the stack
+//! ends the process, which the test runner reports with the last line printed: the call.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ const AT_MOST: Duration = Duration::from_secs(120);
 const MAX_TEXT_BYTES: usize = 2 << 20;
 /// How many calls the ordinary test makes.
 const FEW: usize = 300;
-/// How long the long form goes on.
+/// How long the long form runs.
 const LONG: Duration = Duration::from_secs(300);
 
 /// Names that mean something in the workspace of [`world`].

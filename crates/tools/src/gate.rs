@@ -22,7 +22,7 @@ pub(crate) struct Question {
 }
 
 impl Gate {
-    /// Nobody is asked.
+    /// Permits everything without a check.
     pub(crate) fn open() -> Self {
         Self::deciding(|_| Ok(()))
     }
@@ -34,7 +34,7 @@ impl Gate {
         }))
     }
 
-    /// Whoever holds the other end is asked; nothing is permitted once nobody does.
+    /// Asks the holder of the other end; denies everything once that end is dropped.
     pub(crate) fn asking(questions: mpsc::Sender<Question>) -> Self {
         Self(Box::new(move |paths| {
             let count = paths.len();

@@ -1,8 +1,8 @@
-//! The tools an agent can use, one file each, with what a model is told about it beside the code.
+//! The tools an agent can use, one file each, with its description for the model beside the code.
 //!
 //! Invariants: file tools resolve every path beneath a held descriptor of the workspace
 //! (`confine`); whatever a model can drive has a named bound; every failure is a sentence that
-//! tells the model what to do next; dropping a call stops its work.
+//! says what the model can do next; dropping a call stops its work.
 
 mod arguments;
 mod ask;

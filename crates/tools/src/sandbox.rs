@@ -95,7 +95,7 @@ fn open_for_git(policy: &mut Policy, worktree: &Worktree) {
 }
 
 /// Without a network, programs still get a loopback of their own where there can be one: tests of
-/// servers need it, and nobody else listens there.
+/// servers need it, and no other process listens there.
 fn network(backend: Backend, allowed: bool) -> Result<Network, ToolFailure> {
     match backend {
         // A run that must be held is not held by a sandbox that is switched off.

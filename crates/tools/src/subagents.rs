@@ -1,4 +1,4 @@
-//! `subagents`: what became of the children, and what to do about them.
+//! `subagents`: lists, reads, waits for, steers and cancels the children of a run.
 
 use async_trait::async_trait;
 use serde::Deserialize;

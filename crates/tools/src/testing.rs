@@ -98,7 +98,7 @@ impl Folder {
         within(self.path())
     }
 
-    /// Nobody else's, as tests run side by side and processes are found by it.
+    /// Unique, because tests run side by side and find processes by it.
     pub(crate) fn effect(&self) -> EffectId {
         let name = self.path().file_name().unwrap().to_string_lossy();
         EffectId::new(RUN.parse().unwrap(), &CallId::from_stored(name))

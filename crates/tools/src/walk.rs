@@ -230,7 +230,7 @@ fn rules_from(workspace: &Workspace, directory: &Path, names: &[&str]) -> Gitign
     let mut builder = GitignoreBuilder::new(directory);
     for name in names {
         let path = join(directory, name.as_ref());
-        // Rules only leave more out, and nobody is shown them.
+        // Ignore rules only leave out more files; their text is never shown.
         let Ok(Some(mut open)) = workspace.find_unasked(&path) else {
             continue;
         };

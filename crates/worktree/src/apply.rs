@@ -1,7 +1,8 @@
 //! Brings the changes of a branch into the present files of the main checkout.
 //!
-//! The merge is made of objects: the present files become a tree, git merges trees, and what differs
-//! in the result is installed. The person's index is not touched: what came is uncommitted work.
+//! The merge is made of objects: the present files become a tree, git merges trees, and what
+//! differs in the result is installed. The person's index is not touched: what came is uncommitted
+//! work.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -58,7 +59,7 @@ pub enum Applied {
         /// How many there are; only the first are named.
         file_count: usize,
     },
-    /// Somebody changed the same places in another way.
+    /// The main checkout has different changes at the same places.
     Conflict {
         /// The files, of which only the first are named.
         files: Vec<String>,
@@ -138,7 +139,7 @@ impl Worktrees {
         };
         install::recover(&self.place(&applying.root))?;
         let merging = self.merge_and_install(&repository, base, commit, how);
-        // After a failure the file goes on to say that somebody has to look.
+        // After a failure the marker file stays, so that a person is asked to look.
         let applied = merging.await?;
         unlock(&lock, &self.applying_file(&applying.root))?;
         Ok(applied)
@@ -375,7 +376,7 @@ impl Worktrees {
         }
     }
 
-    /// Makes sure that nobody else changes this checkout; `None` if somebody does.
+    /// Locks this checkout against other writers; `None` if another process holds the lock.
     fn lock(&self, applying: &Applying) -> Result<Option<File>> {
         let path = self.applying_file(&applying.root);
         let folder = self.folder.join(APPLYING_FOLDER);
@@ -399,7 +400,7 @@ fn key_of(root: &Path) -> String {
     id.as_str().to_owned()
 }
 
-/// Takes the lock of a checkout, unless somebody has it. It ends with the process.
+/// Takes the lock of a checkout unless another process holds it. The lock ends with the process.
 pub(crate) fn take(path: &Path) -> Result<Option<File>> {
     let file = OpenOptions::new()
         .create(true)
@@ -455,8 +456,8 @@ fn drop_settled(repository: &Repository, steps: &mut Vec<Step>) {
     steps.retain(|step| step.kind != Kind::Remove || looker.look(&step.path).is_some());
 }
 
-/// Takes the stamp of each file that goes or comes; the files that nobody told us about are in the
-/// way: ignored ones, and those that were left out of the snapshot.
+/// Takes the stamp of each file that goes or comes; files that the snapshot does not list are in
+/// the way: ignored ones, and those that were left out of the snapshot.
 fn in_the_way(repository: &Repository, ours: &Snapshot, steps: &mut [Step]) -> Vec<String> {
     let mut looker = Looker::new(&repository.root);
     let removed: HashSet<Vec<u8>> = steps
@@ -504,7 +505,7 @@ fn is_behind_file(root: &Path, path: &[u8], removed: &HashSet<Vec<u8>>) -> bool 
     })
 }
 
-/// The commit is named rather than its branch, which somebody may move before the person acts.
+/// Names the commit rather than its branch, because the branch may move before the person acts.
 fn would_change_tools(paths: &[Vec<u8>], commit: &str) -> Applied {
     let named: Vec<String> = paths.iter().map(|path| quoted(path)).collect();
     let more = named.len().saturating_sub(MAX_PROTECTED_NAMED);

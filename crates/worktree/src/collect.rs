@@ -104,7 +104,7 @@ impl Worktrees {
             (Some(now), Some(ours)) if now == *ours => {
                 refs::remove(&self.git, repository, &record.branch, ours).await
             }
-            // Gone already, or somebody else's by now.
+            // Already gone, or taken over by another owner.
             (Some(_) | None, _) => Ok(()),
         }
     }
@@ -242,7 +242,7 @@ async fn clean_up(folder: &RunFolder, collected: &Collected) -> Result<()> {
             let removing = tokio::task::spawn_blocking(move || folder.remove_files());
             match removing.await {
                 Ok(removed) => removed,
-                // The runtime ends: whoever asks again goes on with the removal.
+                // The runtime is shutting down: the next call continues the removal.
                 Err(_) => Ok(()),
             }
         }

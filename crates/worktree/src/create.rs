@@ -20,7 +20,7 @@ const SNAPSHOT_MESSAGE: &str = "Changes that were not committed when the subagen
 #[derive(Debug)]
 struct Start {
     base: String,
-    /// What its files are at first; the base, unless the run goes on with what it had done.
+    /// The tree of its first files: the base, or the collected work of a run that resumes.
     files: String,
     branch_at: Option<String>,
     uncommitted: Uncommitted,
@@ -29,7 +29,7 @@ struct Start {
 impl Worktrees {
     /// Gives a run its worktree: a new one, or after a crash the one that it had.
     ///
-    /// A run whose work was collected already goes on where it stopped.
+    /// A run whose work was already collected resumes from that work.
     pub async fn create(&self, run: &str, workspace: &Path) -> Result<Worktree> {
         let folder = self.run_folder(run)?;
         let known = folder.read()?;
@@ -97,7 +97,8 @@ impl Worktrees {
         self.remember(folder, record, &opened)
     }
 
-    /// Makes room, and says first whose it is, so that a crash leaves nothing without an owner.
+    /// Creates the folder and writes the owner's record first, so that a crash leaves no folder
+    /// without an owner.
     fn prepare(&self, folder: &RunFolder, repository: &Repository, record: &Record) -> Result<()> {
         let home = self.check_outside(repository)?;
         let is_text = home.to_str().is_some_and(|text| !text.contains('\n'));

@@ -37,8 +37,8 @@ pub enum WorktreeError {
     /// The branch is gone.
     #[error("there is no branch {0}; it may have been applied and removed already")]
     NoBranch(String),
-    /// Somebody else moved the branch, so it is left as it is.
-    #[error("somebody else changed the branch {branch}; the child's files are kept in {}", kept.display())]
+    /// Another process moved the branch, so it is left as it is.
+    #[error("another process changed the branch {branch}; the child's files are kept in {}", kept.display())]
     BranchMoved {
         /// The branch.
         branch: String,
@@ -79,7 +79,7 @@ pub enum WorktreeError {
     /// A plan of ours would write where no plan may.
     #[error("{} names paths outside the checkout or in a git folder; it was not followed", .0.display())]
     UnsafePlan(PathBuf),
-    /// A branch that somebody works on is not removed.
+    /// A branch that is checked out is not removed.
     #[error("the branch {0} is checked out; switch to another branch first")]
     CheckedOut(String),
     /// The run has no worktree.

@@ -47,7 +47,7 @@ const CONFIG: &[&str] = &[
     "core.sshCommand=false",
     "core.alternateRefsCommand=true",
     "core.safecrlf=false",
-    // Whoever may write to the object store could put false trees into it.
+    // An agent that can write to the object store could plant false trees in it.
     "core.commitGraph=false",
     "credential.helper=",
     "protocol.allow=never",
@@ -128,8 +128,8 @@ impl Git {
         Call::new(self, git_dir).env("GIT_DIR", git_dir)
     }
 
-    /// The program that is really started: a bare name is looked up here, as the child's search path
-    /// is not ours.
+    /// The program that is really started: a bare name is looked up here, as the child's search
+    /// path is not ours.
     fn found(&self) -> PathBuf {
         if self.program.components().count() > 1 {
             return self.program.clone();
@@ -380,7 +380,7 @@ async fn talk(mut child: Child, input: Vec<u8>, max_bytes: usize) -> std::io::Re
     let stderr = child.stderr.take();
     let write = async {
         if let Some(mut stdin) = stdin {
-            // git may stop reading before the end; its exit code tells why.
+            // git may stop reading before the end; its exit code gives the reason.
             stdin.write_all(&input).await.ok();
         }
     };

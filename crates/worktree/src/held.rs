@@ -1,7 +1,7 @@
-//! Folders of others that are reached without following a link, whoever puts one in their way.
+//! Opens foreign folders without following links, also while an attacker swaps folders for links.
 //!
 //! Every path that is given here had no links when it was decided about: one that is there now was
-//! put there since, by somebody who wants us to work elsewhere.
+//! put there since, by an attacker who wants to redirect the writes.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -43,8 +43,8 @@ pub(crate) fn path_of(_folder: &OwnedFd, named: &Path) -> PathBuf {
     named.to_owned()
 }
 
-/// Reads a file of a folder without links. A link, or anything but a file, is none; one that is longer
-/// than a bound is refused, because a part of it would say something else.
+/// Reads a file of a folder without links. A link, or anything but a file, is none; one that is
+/// longer than a bound is refused, because a part of it would say something else.
 pub(crate) fn read_file(path: &Path, max_bytes: u64) -> Result<Option<Vec<u8>>> {
     let Ok(file) = regular_file::open_exact(path) else {
         return Ok(None);

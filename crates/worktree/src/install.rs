@@ -1,10 +1,10 @@
 //! Puts staged files in their places: all of them, or none, also when the process dies in between.
 //!
-//! New files are staged in a folder of ours and moved into their places; what they replace is linked
-//! or copied aside first. The plan is on disk before the first step and removed after the last:
-//! whoever finds one undoes its steps. Nothing that decides what is written lies in the checkout or
-//! its git folder, where a child may write. Every place is reached through descriptors of its
-//! folders, none of which may be a symbolic link or a git folder.
+//! New files are staged in a folder of ours and moved into their places; what they replace is
+//! linked or copied aside first. The plan is on disk before the first step and removed after the
+//! last: the process that finds one undoes its steps. Nothing that decides what is written lies in
+//! the checkout or its git folder, where a child may write. Every place is reached through
+//! descriptors of its folders, none of which may be a symbolic link or a git folder.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -97,7 +97,7 @@ pub(crate) struct Plan {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
     All,
-    /// Somebody changed this path; everything is as it was.
+    /// Another writer changed this path; every step was undone.
     Nothing {
         path: Vec<u8>,
     },
@@ -181,7 +181,7 @@ struct Written {
     staged: Vec<Option<Stamp>>,
     /// Folders that are not there yet.
     made: Vec<Vec<u8>>,
-    /// What nobody can guess, for the names of copies beside their places.
+    /// A random part for the names of copies beside their targets, so that they cannot be foreseen.
     token: u64,
     /// Whether the checkout is known to be on another file system than our folder.
     is_far: bool,
@@ -250,7 +250,7 @@ impl Installer {
         relocate(Spot::of(from), to, route)
     }
 
-    /// Does one step; `false` if somebody changed the path since it was looked at.
+    /// Does one step; `false` if the path changed since it was checked.
     fn perform(&self, number: usize) -> io::Result<bool> {
         let step = &self.written.steps[number];
         let (folder, name) = match self.folder_of(&step.path, step.kind != Kind::Remove) {
@@ -330,7 +330,7 @@ impl Installer {
             .zip(staged)
             .is_some_and(|(now, staged)| now.is_like(&staged));
         if step.stamp.is_some() {
-            // What somebody wrote since is not overwritten.
+            // Content written since then is not overwritten.
             if now.is_none() || is_ours {
                 self.relocate(number, &self.aside(number), spot)?;
             }
@@ -376,7 +376,7 @@ impl Installer {
         self.close()
     }
 
-    /// Removes folders that lost their last file, as git does. One that stays harms nobody.
+    /// Removes folders that lost their last file, as git does. A folder that stays does no harm.
     fn remove_emptied(&self, path: &[u8]) {
         for parent in parents(path) {
             if !matches!(self.remove_folder_if_empty(parent), Ok(true)) {

@@ -15,15 +15,15 @@
 //! - our own (`git/`, beside the tree and out of the child's reach): everything that looks at files
 //!   or compares commits. Its configuration is ours alone; what a `.gitattributes` asks for finds no
 //!   program. Line endings are converted as the repository says; filters are not run, so files kept
-//!   by git-lfs that nobody changed appear as their pointers.
+//!   by git-lfs that the run has not changed appear as their pointers.
 //!
 //! # Objects are checked, files are regular
-//! Whoever may write to the repository may replace its objects too, and git does not compare the
-//! content of a tree or a file with its name when it reads it. So what is shown and what is applied is
-//! read from a *sealed* git folder: the objects in question are copied there by `index-pack`, which
-//! computes every name anew, and nothing is borrowed. A file of the repository that is a pipe would
-//! block git: the usual ones are looked at before git is started, and a git that makes no progress is
-//! stopped after seconds.
+//! A process that can write to the repository can also replace its objects, and git does not
+//! compare the content of a tree or a file with its name when it reads it. So what is shown and
+//! what is applied is read from a *sealed* git folder: the objects in question are copied there by
+//! `index-pack`, which computes every name anew, and nothing is borrowed. A file of the repository
+//! that is a pipe would block git: the usual ones are looked at before git is started, and a git
+//! that makes no progress is stopped after seconds.
 //!
 //! # Uncommitted changes
 //! The child sees what the person sees: changed and new files that are not ignored are made part of
@@ -32,14 +32,14 @@
 //! repositories and submodules stay out, and [`Worktree::uncommitted`] says which.
 //!
 //! # What comes back
-//! One commit on the branch, whatever the child committed in its own git folder, and never more than
-//! files that are not ignored. [`Worktrees::apply`] merges it into the present files of the main
-//! checkout: all of it or nothing, also when the process dies in between.
+//! One commit on the branch, whatever the child committed in its own git folder, and never more
+//! than files that are not ignored. [`Worktrees::apply`] merges it into the present files of the
+//! main checkout: all of it or nothing, also when the process dies in between.
 //!
-//! A child that works in the main checkout may write to its git folder. So nothing there is believed:
-//! what is applied is the commit that was reviewed, not what a branch points to by now; what has to
-//! be undone after a crash is known from our own folder alone; and files that tools obey
-//! ([`PROTECTED_NAMES`]) are not changed at all.
+//! A child that works in the main checkout may write to its git folder. So nothing there is
+//! believed: what is applied is the commit that was reviewed, not what a branch points to by now;
+//! what has to be undone after a crash is known from our own folder alone; and files that tools
+//! obey ([`PROTECTED_NAMES`]) are not changed at all.
 
 mod apply;
 mod collect;

@@ -132,7 +132,8 @@ fn config(repository: &Repository) -> String {
 }
 
 fn copy_if_there(from: &Path, to: &Path, name: &str) -> Result<()> {
-    // Read without links: whoever may write there could have anything copied into the child's reach.
+    // Read without following links: an agent that can write there could otherwise have any file
+    // copied into the child's reach.
     match read_file(&from.join(name), MAX_COPIED_BYTES)? {
         Some(bytes) => put(&to.join(name), bytes),
         None => Ok(()),

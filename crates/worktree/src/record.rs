@@ -46,12 +46,12 @@ pub struct GitDirs {
     pub writable: Vec<PathBuf>,
     /// Folders outside the worktree that it reads objects from. They must not be writable.
     pub readable: Vec<PathBuf>,
-    /// Places in the writable folders that make programs run, to be kept from writing. Our own calls
-    /// do not look at them; a person who starts git in the worktree does.
+    /// Places in the writable folders that make programs run, to be kept from writing. Our own
+    /// calls do not look at them; a person who starts git in the worktree does.
     pub protected: Vec<PathBuf>,
 }
 
-/// What became of a worktree.
+/// The outcome of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Collected {

@@ -1,4 +1,4 @@
-//! The branches of Sortie's in somebody's repository.
+//! The branches that Sortie creates in the user's repository.
 
 use crate::git::Git;
 use crate::repository::Repository;
@@ -100,7 +100,7 @@ pub(crate) async fn set(
     call.args(expected).output().await.map(drop)
 }
 
-/// Removes a branch that is at this commit and that nobody has checked out.
+/// Removes a branch that is at this commit and is not checked out anywhere.
 pub(crate) async fn remove(
     git: &Git,
     repository: &Repository,

@@ -17,7 +17,7 @@ const MAX_SETTING_CHARS: usize = 16;
 /// Room for the names of some hundred folders.
 const MAX_LIST_BYTES: u64 = 64 << 10;
 
-/// Somebody's repository.
+/// A repository of the user.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     /// The top of its working tree.
@@ -137,8 +137,9 @@ impl Repository {
     }
 }
 
-/// Whether a git folder lies where that of this checkout does, or names the checkout as its worktree.
-/// A file or a link that leads to it is no more than a claim of who may write in the checkout.
+/// Whether a git folder lies where that of this checkout does, or names the checkout as its
+/// worktree. A file or a link that leads to it is no more than a claim of who may write in the
+/// checkout.
 fn is_of(root: &Path, git_dir: &Path, common_dir: &Path) -> bool {
     let pointer = root.join(".git");
     if git_dir == common_dir {
@@ -151,7 +152,8 @@ fn is_of(root: &Path, git_dir: &Path, common_dir: &Path) -> bool {
         && std::fs::canonicalize(back).is_ok_and(|real| real == pointer)
 }
 
-/// Whether a git folder says itself that its files are in this checkout, as that of a submodule does.
+/// Whether a git folder says itself that its files are in this checkout, as that of a submodule
+/// does.
 async fn names(git: &Git, git_dir: &Path, root: &Path) -> Result<bool> {
     let call = git.on(git_dir).args(["config", "--get", "core.worktree"]);
     let answer = call.answer().await?;
@@ -160,7 +162,8 @@ async fn names(git: &Git, git_dir: &Path, root: &Path) -> Result<bool> {
     Ok(answer.code == 0 && std::fs::canonicalize(said).is_ok_and(|real| real == root))
 }
 
-/// Whether a folder holds objects of a repository. Others are not shown to anybody for being called so.
+/// Returns whether a folder holds the objects of a repository. A folder that is only named like one
+/// is never exposed.
 fn is_object_store(folder: &Path) -> bool {
     let repository = folder.parent();
     folder.file_name() == Some(OsStr::new("objects"))

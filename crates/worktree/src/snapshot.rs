@@ -121,8 +121,9 @@ pub(crate) struct Snapshot {
 
 /// Copies the index of the main checkout, so that files that it knows need not be read again.
 ///
-/// An agent in the main checkout may have replaced the index by a pipe, a device, a link or a sparse
-/// file of a terabyte: only a regular file within a bound is copied, and opening it never blocks.
+/// An agent in the main checkout may have replaced the index by a pipe, a device, a link or a
+/// sparse file of a terabyte: only a regular file within a bound is copied, and opening it never
+/// blocks.
 pub(crate) async fn copy_index(repository: &Repository, own: &OwnGit, index: &Path) -> Result<()> {
     let (git_dir, own, index) = (
         repository.git_dir.clone(),
@@ -421,7 +422,7 @@ impl Looker {
     }
 }
 
-/// What tells one state of a file from another.
+/// The metadata that identifies one state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     inode: u64,

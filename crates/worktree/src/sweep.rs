@@ -50,7 +50,7 @@ impl Worktrees {
                     continue;
                 }
             };
-            match self.settle(&folder, record).await {
+            match self.collect_leftover(&folder, record).await {
                 Ok(collected) => swept.clear(&folder, name, collected)?,
                 Err(error) => swept.failures.push((name, error)),
             }
@@ -58,8 +58,9 @@ impl Worktrees {
         Ok(swept)
     }
 
-    /// What became of the work of a run, which is put on its branch if it was not.
-    async fn settle(&self, folder: &RunFolder, record: Record) -> Result<Collected> {
+    /// Returns the collected work of a run, and commits it to its branch first if that has not
+    /// happened.
+    async fn collect_leftover(&self, folder: &RunFolder, record: Record) -> Result<Collected> {
         match &record.state {
             State::Open(opened) => self.collect(&record.worktree(folder, opened)).await,
             State::Collected(_, collected) => Ok(collected.clone()),
@@ -70,7 +71,7 @@ impl Worktrees {
         }
     }
 
-    /// Removes the branch of a worktree that was never opened: nobody can have worked on it.
+    /// Removes the branch of a worktree that was never opened and so holds no work.
     async fn forget_branch(&self, record: &Record) -> Result<()> {
         let repository = match Repository::find(&self.git, &record.repository).await {
             Ok(repository) => repository,

@@ -261,9 +261,10 @@ fn some_operator_rules(rng: &mut Rng) -> Rules {
 
 /// Whatever the child may do or ask for, its ceiling may do or ask for.
 ///
-/// An operator's word that nobody needs to be asked counts for both. A command that the operating
-/// system keeps from changing anything is compared with what the ceiling may do read-only. Asking a
-/// person about a danger is more than `yolo` does, which asks nobody, but never more authority.
+/// An operator's waiver of approval requests counts for both. A command that the operating system
+/// keeps from changing anything is compared with what the ceiling may do read-only. Asking a person
+/// about a danger is more than `yolo` does, which sends no approval request, but never more
+/// authority.
 fn child_within_ceiling(rng: &mut Rng, calls: &[Ready], family: &Family) -> Result<usize, String> {
     let unchanging = family.child.read_only || family.child.mode == Mode::Plan;
     let mut bound = family.ceiling.clone();
@@ -395,7 +396,7 @@ fn stricter_modes_allow_less(
         |call, first, second| {
             // What runs read-only is another thing than what may change something.
             let is_read_only = plans && call.tool.touches == Touches::Processes && call.sandboxed;
-            // Nobody can be asked about a danger where nobody is asked.
+            // A mode without approval requests cannot send one about a danger.
             let is_danger = second.layer == Layer::Danger && first.decision == Decision::Ask;
             is_read_only || is_danger || strictness(second.decision) <= strictness(first.decision)
         },

@@ -72,7 +72,7 @@ const ALWAYS: &[i64] = &[
 ];
 
 /// Refused as well where there is no network: a socket that a command was born with, or one of a
-/// pair, must not reach anybody either.
+/// pair, must not reach another process either.
 const WITHOUT_NETWORK: &[i64] = &[
     libc::SYS_socket,
     libc::SYS_connect,
@@ -93,7 +93,7 @@ const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// Requests that put words into a terminal, as if somebody had typed them.
+/// Requests that put words into a terminal, as if a person had typed them.
 const TYPING: [u64; 2] = [libc::TIOCSTI, TIOCLINUX];
 /// Not in libc.
 const TIOCLINUX: u64 = 0x541c;
@@ -118,8 +118,8 @@ const MODES: &[(i64, u8)] = &[
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_mknod, 1),
 ];
-/// Calls that give a file a mode if their flags say that they make one: where the flags are, and the
-/// mode.
+/// Calls that give a file a mode if their flags say that they make one: where the flags are, and
+/// the mode.
 const OPENING: &[(i64, u8, u8)] = &[
     (libc::SYS_openat, 2, 3),
     #[cfg(target_arch = "x86_64")]
@@ -175,7 +175,7 @@ fn common() -> io::Result<Rules> {
         libc::SYS_ioctl,
         typing.into_iter().collect::<io::Result<_>>()?,
     );
-    // A pair of a kind that can be turned to anybody's address later is none.
+    // A pair of a kind that can later be connected to any address does not count as a pair.
     let pairs = vec![
         rule(&[(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))])?,
         rule(&[(

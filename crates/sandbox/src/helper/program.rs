@@ -2,8 +2,8 @@
 //!
 //! The helper that starts the program supervises it. From before its start until its end the helper
 //! watches [`Life`]: the death of the runtime ends the program at whatever moment it comes. Death
-//! signals alone do not suffice. One that is armed after the parent has died never comes, and inside
-//! a PID namespace the first process cannot see whether its parent is still there.
+//! signals alone do not suffice. One that is armed after the parent has died never comes, and
+//! inside a PID namespace the first process cannot see whether its parent is still there.
 
 use std::ffi::OsString;
 use std::io;
@@ -38,7 +38,7 @@ const NOW: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// Tells whether the process that wants the program is still there.
+/// Returns whether the process that requested the program is still alive.
 #[derive(Debug)]
 pub(super) struct Life {
     /// A pidfd, which becomes readable, or a socket, which hangs up.
@@ -253,9 +253,9 @@ impl Watch<'_> {
         let target = Arc::new(Target::default());
         let (ends, life) = (Arc::clone(&target), life.held.try_clone()?);
         let look = move || {
-            // Signals are for the first thread, which may have blocked some. The child is started by
-            // that one and does not inherit this. Should blocking fail, a request to end the group
-            // ends the supervisor, too.
+            // Signals are for the first thread, which may have blocked some. The child is started
+            // by that one and does not inherit this. Should blocking fail, a request to end the
+            // group ends the supervisor, too.
             SigSet::all().thread_block().ok();
             while stays && was_asked_to_end(&life) {
                 ends.ask();
@@ -335,8 +335,8 @@ fn ask_group() {
     }
 }
 
-/// The supervisor stays when the group is asked to end, so that the program has time to clean up and
-/// its orphans are not lost.
+/// The supervisor stays when the group is asked to end, so that the program has time to clean up
+/// and its orphans are not lost.
 fn ignore_requests_to_end() -> io::Result<()> {
     let mut asked = SigSet::empty();
     for signal in [Blocked::SIGTERM, Blocked::SIGINT, Blocked::SIGHUP] {

@@ -1,7 +1,8 @@
 //! Whether the view of the files is the one that was planned.
 //!
-//! A path that was looked at while a view was planned can lead elsewhere when it is mounted: another
-//! command may swap a folder for a link in between. The table of mounts tells what is really shown.
+//! A path that was looked at while a view was planned can lead elsewhere when it is mounted:
+//! another command may swap a folder for a link in between. The mount table shows what is really
+//! visible.
 
 use std::ffi::OsString;
 use std::fs;

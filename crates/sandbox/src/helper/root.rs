@@ -1,8 +1,8 @@
 //! A root of the helper's own, built from parts of the old one.
 //!
-//! While it is built, `/` is a scratch folder in memory with two folders in it: the old root and the
-//! new one. Every path that is asked for is a canonical one, so that no link leads from one into the
-//! other.
+//! While it is built, `/` is a scratch folder in memory with two folders in it: the old root and
+//! the new one. Every path that is asked for is a canonical one, so that no link leads from one
+//! into the other.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -192,8 +192,8 @@ fn make_file(at: &Path) -> io::Result<()> {
     }
 }
 
-/// Adds flags to a mount. Those that it has already must be named again: the kernel lets nobody who
-/// is not its owner take them away.
+/// Adds flags to a mount. Those that it has already must be named again: the kernel lets no process
+/// that is not its owner take them away.
 fn narrow(at: &Path, flags: MountFlags) -> io::Result<()> {
     let now = statvfs(at)?.f_flag;
     let mut all = flags | MountFlags::BIND;
@@ -217,9 +217,9 @@ fn narrow(at: &Path, flags: MountFlags) -> io::Result<()> {
 }
 
 impl Mounts {
-    /// Whether something may come along with a folder. The table is read once for this question, and
-    /// not for each part that is shown: the kernel writes all of it each time, and it grows with
-    /// each part.
+    /// Whether something may come along with a folder. The table is read once for this question,
+    /// and not for each part that is shown: the kernel writes all of it each time, and it grows
+    /// with each part.
     fn any_beneath(&self, folder: &Path) -> bool {
         let mut places = self.places.iter();
         places.any(|place| place != folder && place.starts_with(folder))

@@ -38,7 +38,7 @@ fn check(world: &World, backend: Backend, script: &str) {
     assert_eq!(names(&world.workspace), before, "{backend:?}");
 }
 
-/// The groups that a command is told to enter.
+/// The control groups that the orders of a command name.
 fn groups(confined: &Confined) -> Vec<PathBuf> {
     let pairs = confined.argv.windows(2);
     let lists = pairs.filter(|pair| pair[0] == "join");

@@ -88,7 +88,7 @@ fn nobody_is_left_in_a_thousand_tries() {
     });
 }
 
-/// Killed at any moment of its start, it leaves nobody either.
+/// A command killed at any moment of its start leaves no process either.
 #[test]
 fn nobody_is_left_when_it_is_killed_while_it_starts() {
     let world = World::new();
@@ -297,8 +297,8 @@ fn memory_is_counted_for_all_together() {
     let world = World::new();
     let mut policy = world.policy();
     policy.limits = small();
-    // Each says when it has its memory, and keeps it until all have said so or died. One that had it
-    // may be killed to make room for another, so those that live in the end are counted.
+    // Each says when it has its memory, and keeps it until all have said so or died. One that had
+    // it may be killed to make room for another, so those that live in the end are counted.
     let script = "/usr/bin/python3 -c '\nimport os, signal\nr, w = os.pipe()\nl = []\n\
         for i in range(4):\n p = os.fork()\n if p == 0:\n  x = bytearray(120 << 20)\n  \
         os.write(w, b\"x\")\n  os.close(w)\n  signal.pause()\n l.append(p)\nos.close(w)\nn = 0\n\

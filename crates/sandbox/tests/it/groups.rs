@@ -7,7 +7,7 @@ use sortie_sandbox::Confined;
 
 use crate::support::{OFFER, World, backends, finish, start};
 
-/// The groups that a command is told to join.
+/// The control groups that the orders of a command name.
 fn groups(confined: &Confined) -> Vec<PathBuf> {
     let pairs = confined.argv.windows(2);
     let lists = pairs.filter(|pair| pair[0] == "join");

@@ -18,7 +18,7 @@ fn connect(port: u16) -> String {
     ))
 }
 
-/// Reaches with the control, and with nobody else.
+/// Connects in the control run, and in no other.
 fn unreachable(world: &World, network: &Network, script: &str) {
     let (code, text) = world.bare(script);
     assert_eq!(

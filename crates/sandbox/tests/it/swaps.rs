@@ -8,7 +8,7 @@ use sortie_sandbox::{Backend, Policy, Sandbox, linked_worktree};
 
 use crate::support::{HELPER, OFFER, World, backends, finish, names, start, with_namespaces};
 
-/// Plans a command, lets somebody act, and runs it.
+/// Plans a command, lets the attacker act, and runs it.
 fn swapped(
     world: &World,
     (backend, policy): (Backend, &Policy),
@@ -70,8 +70,8 @@ fn a_view_that_was_swapped_for_another_starts_nothing() {
     }
 }
 
-/// A workspace is the folder that was decided about, not where its name leads by now: not before the
-/// view is planned, nor between the plan and the start.
+/// A workspace is the folder that was decided about, not where its name leads by now: not before
+/// the view is planned, nor between the plan and the start.
 #[test]
 fn a_workspace_that_became_a_link_is_refused() {
     for backend in backends() {

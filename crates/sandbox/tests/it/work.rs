@@ -1,4 +1,4 @@
-//! Ordinary work goes on as without a sandbox, and about as fast.
+//! Ordinary work succeeds as without a sandbox, and about as fast.
 
 use std::fs;
 use std::path::Path;
@@ -180,8 +180,8 @@ fn what_it_costs() {
     }
 }
 
-/// The time that processes which were waited for have spent on a processor, in seconds. On a machine
-/// that has other work too it tells more than a clock.
+/// The time that processes which were waited for have spent on a processor, in seconds. On a
+/// machine that has other work too it is more precise than a clock.
 fn spent() -> f64 {
     /// The unit of the kernel in this file, whatever the machine.
     const TICKS: f64 = 100.0;

@@ -1,4 +1,4 @@
-//! What git is told to start.
+//! Commands that git starts on behalf of its arguments.
 
 use super::Carrier;
 use crate::script::{Simple, Word};

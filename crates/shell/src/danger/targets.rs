@@ -1,6 +1,6 @@
 //! Which paths matter too much to be changed as a whole.
 
-/// Folders that hold a system or all of somebody's files.
+/// Folders that hold a system or all files of a user.
 const ROOTS: [&str; 24] = [
     "/Applications",
     "/Library",
@@ -39,7 +39,7 @@ const SAFE_DEVICES: [&str; 13] = [
     "udp/", "urandom",
 ];
 
-/// Whether the path is a root of the system or of all of somebody's files.
+/// Returns whether the path is a root of the system or of all files of a user.
 pub(super) fn is_system_root(path: &str) -> bool {
     let path = tidy(path);
     let home_of_one = ["/home/", "/Users/"]

@@ -1,5 +1,6 @@
 //! What file tools leave alone also where it lies in the workspace: secrets of a home folder, what
-//! runs when its person logs in, and Sortie's own folders. The sandbox keeps the same from commands.
+//! runs when its person logs in, and Sortie's own folders. The sandbox keeps the same from
+//! commands.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -40,7 +41,7 @@ impl Kept {
         };
         let hidden = inside(&self.hidden);
         let mut protected = inside(&self.protected);
-        // Whoever works in such a folder itself has been sent there, unlike to secrets.
+        // A run whose workspace is such a folder was sent there on purpose, unlike into secrets.
         protected.remove(Path::new(""));
         KeptInside {
             home: self.home.clone(),
@@ -98,8 +99,8 @@ impl KeptInside {
     }
 }
 
-/// Where a place lies in the workspace; empty if it is the workspace. Of a folder that the workspace
-/// itself lies in, only the workspace is open to file tools anyway.
+/// Where a place lies in the workspace; empty if it is the workspace. Of a folder that the
+/// workspace itself lies in, only the workspace is open to file tools anyway.
 fn beneath(root: &Path, place: &Path) -> Option<PathBuf> {
     let count = root.components().count();
     is_beneath(place, root).then(|| place.components().skip(count).collect())

@@ -119,7 +119,8 @@ impl Workspace {
             here = match self.resolver.open(directory, &prefix, DIRECTORY_FLAGS) {
                 Ok(next) => next,
                 Err(Errno::NOENT) => {
-                    // No folder is made for a file that may not be, also if somebody moves folders.
+                    // No folder is made for a file that may not be, also if another process moves
+                    // folders.
                     let rest = Path::new(&component).join(components.as_path()).join(name);
                     let planned = self.real(here.as_fd(), &above)?.join(rest);
                     self.refuse_write(&planned, path)?;
@@ -264,7 +265,8 @@ impl Place {
             ));
         }
         temporary.rename_to(&self.name).map_err(failed)?;
-        // The rename is visible; only a power cut could still undo it, and then both files are whole.
+        // The rename is visible; only a power cut could still undo it, and then both files are
+        // whole.
         rustix::fs::fsync(&self.parent).ok();
         Ok(())
     }
@@ -360,7 +362,7 @@ fn keep_owner(file: &File, before: &Stat) {
     if !same {
         let owner = Some(Uid::from_raw(before.st_uid));
         let group = Some(Gid::from_raw(before.st_gid));
-        // Only root may give files away; for anybody else the file simply becomes theirs.
+        // Only root may give files away; for other users the file simply becomes theirs.
         rustix::fs::fchown(file, owner, group).ok();
     }
 }

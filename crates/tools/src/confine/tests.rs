@@ -195,8 +195,9 @@ fn failures_say_what_to_do() {
     );
 }
 
-/// Each of these overflowed the stack and ended the process: the failure of a missing file looked for
-/// similar names in its folder, whose failure looked for those of the folder, one frame per part.
+/// Each of these overflowed the stack and ended the process: the failure of a missing file looked
+/// for similar names in its folder, whose failure looked for those of the folder, one frame per
+/// part.
 #[tokio::test]
 async fn paths_with_many_parts_are_answered() {
     let folder = Folder::with(&[("file", "text")]);
@@ -270,7 +271,7 @@ fn absolute_paths_begin_with_the_root() {
     }
 }
 
-/// Whoever can write above a workspace could choose another folder by a link in its place.
+/// A process that can write above a workspace could redirect it by a link in its place.
 #[test]
 fn a_root_that_became_a_link_is_not_followed() {
     let trap = Trap::set();
@@ -328,7 +329,7 @@ fn a_file_changed_meanwhile_is_not_overwritten() {
     assert!(!folder.has_leftovers());
 }
 
-/// A folder that another thread swaps with others, as fast as it can, while somebody works.
+/// A folder that another thread swaps with others, as fast as it can, while the tools work.
 struct Swap {
     inside: Folder,
     outside: Folder,
@@ -365,7 +366,7 @@ impl Swap {
                 }
                 swaps
             });
-            // Also when an operation fails the test: the other thread must not go on for ever.
+            // Also when an operation fails the test: the other thread must not run for ever.
             let ending = SetOnDrop(&done);
             let worked = work();
             drop(ending);

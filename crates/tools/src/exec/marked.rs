@@ -1,6 +1,6 @@
 //! Processes that carry the name of an effect in their environment, found in `/proc`.
 //!
-//! Elsewhere than on Linux nobody can be found this way, and nobody is ended.
+//! On systems other than Linux no process is found this way, and none is ended.
 
 use sortie_core::EffectId;
 
@@ -27,7 +27,7 @@ mod platform {
             .filter_map(|number| Some((number, hold(number, entry)?)))
             .collect();
         // All are halted before the first one dies: else a shell would take the death of one step
-        // for its end, and go on to the next.
+        // for its end, and continue with the next.
         for (_, process) in &held {
             // It may have ended by now.
             pidfd_send_signal(process, Signal::STOP).ok();
@@ -39,7 +39,7 @@ mod platform {
     }
 
     fn processes() -> impl Iterator<Item = u32> {
-        // Without /proc nobody can be found.
+        // Without /proc no process can be found.
         let folder = std::fs::read_dir("/proc").ok();
         folder
             .into_iter()
@@ -57,8 +57,8 @@ mod platform {
         })
     }
 
-    /// Holds a process with this entry. Its number may become somebody else's at any moment, so it
-    /// is looked at again once it is held, and signals go to the one that is held.
+    /// Holds a process with this entry. Its id may be reused by another process at any moment, so
+    /// it is looked at again once it is held, and signals go to the one that is held.
     fn hold(number: u32, entry: &[u8]) -> Option<OwnedFd> {
         let pid = Pid::from_raw(i32::try_from(number).ok()?)?;
         let held = pidfd_open(pid, PidfdFlags::empty()).ok()?;
@@ -68,7 +68,7 @@ mod platform {
 
 #[cfg(not(target_os = "linux"))]
 mod platform {
-    /// Finds nobody.
+    /// Finds no process.
     pub(super) fn kill_with(_entry: &[u8]) -> Vec<u32> {
         Vec::new()
     }

@@ -1,7 +1,7 @@
 //! A program with all its descendants: started, read, and stopped as one group.
 //!
-//! The program is the supervisor of the command. The runtime holds its lifeline: the supervisor ends
-//! everything when the lifeline is dropped, and also when the runtime dies.
+//! The program is the supervisor of the command. The runtime holds its lifeline: the supervisor
+//! ends everything when the lifeline is dropped, and also when the runtime dies.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,8 +26,8 @@ const TERM_GRACE: Duration = Duration::from_millis(500);
 /// How long output is awaited after the program ended and others still hold it open.
 const PIPE_GRACE: Duration = Duration::from_millis(250);
 /// How long a supervisor gets to end everything that it started. It exits when no process of the
-/// command is left, so the workspace is swept only after that. It takes some milliseconds on an idle
-/// machine; only one that was stopped is waited for until then.
+/// command is left, so the workspace is swept only after that. It takes some milliseconds on an
+/// idle machine; only one that was stopped is waited for until then.
 const SUPERVISOR_GRACE: Duration = Duration::from_secs(5);
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -171,11 +171,12 @@ impl Process {
         })
     }
 
-    /// Asks the program to end by itself. Without namespaces the supervisor passes the request on: a
-    /// signal to the group could hit the supervisor before it has started to ignore it.
+    /// Asks the program to end by itself. Without namespaces the supervisor passes the request on:
+    /// a signal to the group could hit the supervisor before it has started to ignore it.
     ///
-    /// With namespaces the command is in a session of its own, which no signal to the group reaches.
-    /// The signal would end the supervisor before the namespace, so the supervisor ends both.
+    /// With namespaces the command is in a session of its own, which no signal to the group
+    /// reaches. The signal would end the supervisor before the namespace, so the supervisor ends
+    /// both.
     fn ask_to_end(&mut self) {
         if self.supervised && !self.needs_supervisor {
             self.hang_up();
@@ -192,7 +193,7 @@ impl Process {
         std::mem::take(&mut self.guard)
     }
 
-    /// Tells the supervisor to end everything.
+    /// Signals the supervisor to end every process of the command.
     fn hang_up(&mut self) {
         self.lifeline = None;
     }
@@ -229,7 +230,7 @@ async fn read(output: &mut Option<ChildStdout>, buffer: &mut [u8]) -> usize {
 }
 
 /// A process group, named by its leader. While the leader is not reaped, its number cannot become
-/// anybody else's, so signals are sent only before that.
+/// another process's, so signals are sent only before that.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     leader: Pid,
@@ -237,7 +238,7 @@ struct Group {
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        // There may be nobody left to hear it.
+        // The receiver may already be gone.
         rustix::process::kill_process_group(self.leader, signal).ok();
     }
 
@@ -265,7 +266,7 @@ impl Group {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         match rustix::process::waitid(WaitId::Pid(self.leader), options) {
             Ok(status) => status.is_some(),
-            // Nobody but us may wait for it; if it is gone, it has ended.
+            // Only this process may wait for it; if it is gone, it has ended.
             Err(_) => true,
         }
     }
@@ -295,8 +296,8 @@ impl Drop for Process {
     }
 }
 
-/// A command whose call was dropped. Dropping this ends all of its processes, and only then drops its
-/// guard, which sweeps the workspace.
+/// A command whose call was dropped. Dropping this ends all of its processes, and only then drops
+/// its guard, which sweeps the workspace.
 #[derive(Debug)]
 struct Remains {
     group: Group,

@@ -13,10 +13,10 @@ use super::marked::kill_marked;
 const MAX_LOOKS: usize = 50;
 /// How long the dying get between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How many looks in a row must find nobody. One proves nothing: a process that is just being
+/// How many scans in a row must find no process. One proves nothing: a process that is just being
 /// replaced by another program has no environment for a moment.
 const QUIET_LOOKS: usize = 2;
-/// How often a sweep looks at most: each look but the last has found somebody new.
+/// The most scans of one sweep: each scan but the last has found a new process.
 const MAX_SWEEPS: usize = 5;
 
 #[async_trait]
@@ -48,7 +48,7 @@ pub(super) fn sweep(effect: &EffectId) {
     let mut seen = BTreeSet::new();
     for _ in 0..MAX_SWEEPS {
         let found = kill_marked(effect);
-        // The killed take a moment to go; only somebody new is a reason to look again.
+        // The killed take a moment to go; only a new process is a reason to scan again.
         let before = seen.len();
         seen.extend(found);
         if seen.len() == before {

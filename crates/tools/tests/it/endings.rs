@@ -18,7 +18,7 @@ const MAX_REMOVALS: usize = 10;
 /// How long the dead may take to be gone.
 const PROMISE: Duration = Duration::from_secs(2);
 
-/// A number of seconds that nobody else sleeps, so that sleepers are found by it.
+/// A unique number of seconds to sleep, so that sleepers are found by it.
 fn unique(scene: &Scene) -> String {
     let name = scene.outside();
     let name = name.file_name().unwrap().to_string_lossy();

@@ -114,7 +114,7 @@ async fn a_worktree_can_be_committed_in() {
     for known in [true, false] {
         let mut scene = linked().await;
         if !known {
-            // A person's own worktree, which nobody made for the run.
+            // A person's own worktree, which was not made for the run.
             scene.worktree = None;
         }
         let shell = shell();
@@ -164,7 +164,7 @@ async fn a_folder_that_is_gone_is_a_failure() {
     );
 }
 
-/// Nothing is started where a link in place of the workspace leads, whoever chose to have no sandbox.
+/// Nothing is started where a link in place of the workspace leads, even when the sandbox is off.
 #[tokio::test]
 async fn a_folder_that_became_a_link_is_a_failure() {
     for make in [Scene::new, || Scene::new().bare()] {

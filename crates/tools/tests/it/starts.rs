@@ -1,9 +1,10 @@
 //! No command survives its runtime, at whatever moment of its start the runtime dies, and none
 //! survives a cancel or a timeout that comes while it starts.
 //!
-//! A second process of this binary stands for the runtime: it starts some commands and is killed when
-//! a certain number of processes has appeared below it, or some milliseconds after that. Each command
-//! writes a heartbeat, in processes that have left its group, its session and its environment.
+//! A second process of this binary stands for the runtime: it starts some commands and is killed
+//! when a certain number of processes has appeared below it, or some milliseconds after that. Each
+//! command writes a heartbeat, in processes that have left its group, its session and its
+//! environment.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ use crate::support::{OFFER, Scene, shell_in};
 
 /// How many commands the runtime starts before it is killed.
 const COMMANDS: usize = 5;
-/// The chain of a command: supervisor, `bwrap` twice, the helper inside, the shell and its children.
+/// The chain of a command: supervisor, `bwrap` twice, the helper inside, the shell and its
+/// children.
 const PROCESSES_OF_A_COMMAND: u64 = 6;
 /// The longest time between the start of a process and the kill.
 const MAX_DELAY_MICROS: u64 = 50_000;
@@ -27,7 +29,7 @@ const PROMISE: Duration = Duration::from_secs(2);
 /// How long the runtime may take to start its commands; only a test that fails waits for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the small runtime is told in its environment.
+/// The environment of the small runtime.
 const FOLDER: &str = "SORTIE_TEST_FOLDER";
 const BACKEND: &str = "SORTIE_TEST_BACKEND";
 const BWRAP: &str = "SORTIE_TEST_BWRAP";
@@ -94,7 +96,8 @@ fn canary(word: &str) -> String {
     )
 }
 
-/// All processes that belong to a folder: by their command line, their environment or where they are.
+/// All processes that belong to a folder: by their command line, their environment or where they
+/// are.
 fn processes_of(folder: &Path) -> Vec<u32> {
     let word = folder.as_os_str().as_encoded_bytes();
     let has = |path: PathBuf| {
@@ -232,7 +235,7 @@ fn runtime(folder: &Path, mode: Mode) -> std::process::Child {
     command.spawn().unwrap()
 }
 
-/// Kills a runtime once while it starts its commands; tells what is left.
+/// Kills a runtime once while it starts its commands; returns what is left.
 fn kill_once(mode: Mode, random: &mut Random) -> Vec<u32> {
     let place = tempfile::tempdir().unwrap();
     let folder = std::fs::canonicalize(place.path()).unwrap();

@@ -90,7 +90,8 @@ impl Scene {
         }
     }
 
-    /// Waits until nothing is left in the workspace: tidying goes on for a moment after the answer.
+    /// Waits until nothing is left in the workspace: clean-up continues for a moment after the
+    /// result.
     pub(crate) async fn is_left_empty(&self) {
         let look = async {
             while std::fs::read_dir(&self.workspace).unwrap().count() > 0 {
@@ -119,7 +120,7 @@ impl Scene {
         self
     }
 
-    /// An effect of nobody else's: processes are found by it.
+    /// A unique effect: processes are found by it.
     pub(crate) fn effect(&self) -> EffectId {
         let name = self.folder.path().file_name().unwrap().to_string_lossy();
         let number = self.next.fetch_add(1, Ordering::Relaxed);

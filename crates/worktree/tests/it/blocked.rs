@@ -1,5 +1,5 @@
 //! A repository whose files are pipes, devices, links or sparse costs its own run a clear failure,
-//! and nobody else anything.
+//! and no other task waits.
 
 use std::fs;
 use std::os::unix::fs::symlink;

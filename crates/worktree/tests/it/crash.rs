@@ -49,7 +49,7 @@ async fn the_same_run_gets_the_same_worktree() {
     let scene = Scene::new();
     let first = scene.create().await;
     write(&first.root, "text", "half done\n");
-    // The person goes on; the worktree does not change under the child.
+    // The person keeps working; the worktree does not change under the child.
     scene.write("text", "person\n");
     scene.commit("second");
     let second = scene.create().await;

@@ -195,7 +195,7 @@ struct Mischief {
     name: &'static str,
     /// What the child does to its worktree. The canary is what must not appear.
     set: fn(&Path, &Path),
-    /// What plain git, started by somebody in the worktree, falls into it with.
+    /// The trap that plain git hits when a person starts it in the worktree.
     plain: &'static [&'static str],
 }
 
@@ -325,7 +325,7 @@ async fn a_child_without_its_git_folder_is_collected_all_the_same() {
 
 #[tokio::test]
 async fn a_file_changed_without_a_trace_is_seen() {
-    // The same size, and the time set back: only the change time tells.
+    // The same size, and the time set back: only the change time differs.
     let scene = Scene::new();
     let worktree = scene.create().await;
     let path = worktree.root.join("sub/inner");

@@ -1,4 +1,4 @@
-//! A main checkout in which somebody else can write anything, its git folder included.
+//! A main checkout in which an attacker can write anything, its git folder included.
 
 use std::collections::HashSet;
 use std::fs;
@@ -55,7 +55,7 @@ async fn the_same_plan_in_our_folder_is_followed_within_the_checkout_only() {
 async fn a_branch_that_was_moved_is_neither_shown_nor_applied() {
     let scene = Scene::new();
     let changes = changed(&scene, "text").await;
-    // Somebody in the main checkout puts another commit on the branch.
+    // An attacker in the main checkout puts another commit on the branch.
     run_git(&scene.root, &["checkout", "-q", &changes.branch]);
     scene.write("sub/inner", "not reviewed\n");
     scene.commit("smuggled");

@@ -1,4 +1,4 @@
-//! A workspace or a git folder in whose place somebody put something that leads elsewhere.
+//! A workspace or a git folder that an attacker replaced by something that leads elsewhere.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use crate::support::{RUN, Scene, run_git, search_path, write};
 
 const SECRET: &str = "a secret of somebody else\n";
 
-/// Somebody else's repository beside the scene's.
+/// A foreign repository beside the scene's.
 fn other(scene: &Scene) -> std::path::PathBuf {
     let other = scene.root.with_file_name("other");
     fs::create_dir(&other).expect("a folder");
