@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
+use sortie_agent::{CallStatus, Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
     Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fault, Fence,
     Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
@@ -28,8 +28,10 @@ use crate::dispatch::{Asked, Dispatch, Finished, Prepared, Ready, Settled};
 use crate::inquiry;
 use crate::live::Signals;
 use crate::past::{self, Unreadable};
-use crate::pen::{Facts, Pen, PenError};
+use crate::pen::{Facts, InboxRead, Pen, PenError};
 use crate::runtime::Shared;
+use ending::FinishResult;
+use paying::{Charge, Reservation};
 
 /// How much of arguments that cannot be kept is kept.
 const MAX_RAW_CHARS: usize = 2_000;
@@ -146,6 +148,25 @@ async fn interrupted(signals: &mut watch::Receiver<Signals>, grace: Duration) {
     }
 }
 
+/// Whether tool calls ran to their end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallProgress {
+    /// All of them have their results; the calls after them may start.
+    Finished,
+    /// Some did not run, or were interrupted: no further call starts, and the next step is decided
+    /// again.
+    Stopped,
+}
+
+/// Whether a run that has to wait is parked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ParkResult {
+    /// The store has parked it; its inbox will wake it.
+    Parked,
+    /// A message arrived first: the run reads its inbox instead.
+    InboxFirst,
+}
+
 /// Whether what was under way came to its end.
 enum Went<T> {
     /// It did.
@@ -193,25 +214,21 @@ impl Executor {
                 Step::CallModel(call) => self.call_model(call).await?,
                 Step::Compact(compaction) => self.compact(*compaction).await?,
                 Step::CallTools(calls) => self.call_tools(&calls).await?,
-                Step::Wait(_children) => {
-                    if self.park().await? {
-                        return Ok(LetGo::Parked);
-                    }
-                    inbox_hint = true;
-                }
-                Step::Finish(outcome) => {
-                    if self.finish(outcome).await? {
-                        return Ok(LetGo::Ended);
-                    }
-                    inbox_hint = true;
-                }
+                Step::Wait(_children) => match self.park().await? {
+                    ParkResult::Parked => return Ok(LetGo::Parked),
+                    ParkResult::InboxFirst => inbox_hint = true,
+                },
+                Step::Finish(outcome) => match self.finish(outcome).await? {
+                    FinishResult::Written => return Ok(LetGo::Ended),
+                    FinishResult::InboxFirst => inbox_hint = true,
+                },
                 Step::Done => return Ok(LetGo::Ended),
             }
         }
     }
 
-    /// Takes messages into the journal, if there may be some; `true` if there were.
-    async fn take_inbox(&mut self, hinted: bool) -> Result<bool, PenError> {
+    /// Reads messages into the journal, if there may be some.
+    async fn take_inbox(&mut self, hinted: bool) -> Result<InboxRead, PenError> {
         let auditor = Auditor {
             run: self.fence.run,
             spec: &self.spec,
@@ -221,7 +238,7 @@ impl Executor {
             auditor.answered_by_children(state, entry)
         });
         let taken = taken.await?;
-        if taken {
+        if taken == InboxRead::Journaled {
             crash::point(Point::AfterTakeInbox);
         }
         Ok(taken)
@@ -264,8 +281,11 @@ impl Executor {
     async fn call_model(&mut self, call: ModelCall) -> Result<(), PenError> {
         let (turn, model, delay_ms) = (call.turn, call.model.clone(), call.delay_ms);
         let mut request = self.request(call).await?;
-        let Some(reserved) = self.provide(&mut request).await? else {
-            return Ok(());
+        let reserved = match self.provide(&mut request).await? {
+            Reservation::Retry => return Ok(()),
+            reservation @ (Reservation::Unlimited | Reservation::Reserved(_)) => {
+                reservation.amount()
+            }
         };
         let asking = Asking {
             shared: Arc::clone(&self.shared),
@@ -405,85 +425,113 @@ impl Executor {
             not_after: self.pen.state().tree_deadline(),
             head: self.pen.state().head(),
         };
+        // Calls that may run concurrently, collected until a call has to run after them.
         let mut free = Vec::new();
-        // Once a call waits for somebody's word, those behind it wait too; but what they will ask
-        // is asked at once.
+        // Set once a call waits for an approver: the calls behind it wait too, but their approval
+        // requests are sent at once.
         let mut waits = false;
         for open in calls {
             if self.is_to_rest() {
                 break;
             }
             let mut prepared = dispatch.prepare(open);
-            if waits && !matches!(prepared, Prepared::Asks(_)) {
-                continue;
-            }
             if let Prepared::Asks(ready) = prepared {
-                if !self.run_free(dispatch, std::mem::take(&mut free)).await? || self.is_to_rest() {
+                if self.run_before(dispatch, &mut free).await? == CallProgress::Stopped {
                     return Ok(());
                 }
                 prepared = match dispatch.ask(ready).await {
-                    Asked::Allowed(prepared) if !waits => prepared,
-                    // It will be asked about again when its turn has come, and be allowed again.
-                    Asked::Allowed(_) => continue,
+                    // Its turn comes later, and the grant is looked up again then.
+                    Asked::Allowed(_) if waits => continue,
+                    Asked::Allowed(prepared) => prepared,
                     Asked::Answered(finished) => Prepared::Answered(Box::new(finished)),
                     Asked::Waits(finished) => {
                         waits = true;
                         Prepared::Answered(Box::new(finished))
                     }
                 };
+            } else if waits {
+                continue;
             }
-            match prepared {
+            let progress = match prepared {
                 Prepared::Answered(finished) => {
-                    if let Some(empty) = self.pay_for(&open.status).await? {
-                        return self.spent_up(empty).await;
-                    }
-                    self.note(vec![*finished]).await?;
+                    self.record_answered(&open.status, *finished).await?
                 }
-                // Whoever was asked has answered above.
-                Prepared::Asks(_) => {}
+                // Replaced above by what came of the request.
+                Prepared::Asks(_) => CallProgress::Finished,
                 Prepared::Free(ready) => {
-                    if ready.follows_the_others()
-                        && !self.run_free(dispatch, std::mem::take(&mut free)).await?
-                    {
-                        return Ok(());
-                    }
+                    let progress = if ready.follows_the_others() {
+                        self.run_free(dispatch, std::mem::take(&mut free)).await?
+                    } else {
+                        CallProgress::Finished
+                    };
                     free.push(ready);
+                    progress
                 }
                 Prepared::Guarded(ready) => {
-                    // Order matters to whoever changes something: what was asked for before runs
-                    // before.
-                    if !self.run_free(dispatch, std::mem::take(&mut free)).await?
-                        || self.is_to_rest()
-                        || !self.run_guarded(dispatch, &ready).await?
-                    {
-                        return Ok(());
+                    match self.run_before(dispatch, &mut free).await? {
+                        CallProgress::Finished => self.run_guarded(dispatch, &ready).await?,
+                        CallProgress::Stopped => CallProgress::Stopped,
                     }
                 }
+            };
+            if progress == CallProgress::Stopped {
+                return Ok(());
             }
         }
         self.run_free(dispatch, free).await?;
         Ok(())
     }
 
-    /// Runs calls beside each other; `false` if some of them did not run, or not to their end.
+    /// Runs the collected calls before a call that must come after them. `Stopped` also if the run
+    /// is to pause, so that nothing new starts.
+    async fn run_before<'a>(
+        &mut self,
+        dispatch: Dispatch<'a>,
+        free: &mut Vec<Ready<'a>>,
+    ) -> Result<CallProgress, PenError> {
+        let progress = self.run_free(dispatch, std::mem::take(free)).await?;
+        Ok(if self.is_to_rest() {
+            CallProgress::Stopped
+        } else {
+            progress
+        })
+    }
+
+    /// Writes the result of a call that needs no tool to run.
+    async fn record_answered(
+        &mut self,
+        status: &CallStatus,
+        finished: Finished,
+    ) -> Result<CallProgress, PenError> {
+        if let Charge::Exhausted(balance) = self.charge_call(status).await? {
+            self.spent_up(balance).await?;
+            return Ok(CallProgress::Stopped);
+        }
+        self.note(vec![finished]).await?;
+        Ok(CallProgress::Finished)
+    }
+
+    /// Runs calls concurrently.
     async fn run_free<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
         ready: Vec<Ready<'a>>,
-    ) -> Result<bool, PenError> {
+    ) -> Result<CallProgress, PenError> {
         let mut waiting = ready.into_iter();
         let mut running = FuturesUnordered::new();
-        let mut empty = None;
+        let mut exhausted = None;
         loop {
-            while empty.is_none()
+            while exhausted.is_none()
                 && !self.is_to_rest()
                 && running.len() < MAX_PARALLEL_CALLS
                 && let Some(ready) = waiting.next()
             {
-                empty = self.pay_for(ready.status).await?;
-                if empty.is_none() {
-                    self.announce_call(ready.call);
-                    running.push(dispatch.run_free(ready));
+                match self.charge_call(ready.status).await? {
+                    Charge::Exhausted(balance) => exhausted = Some(balance),
+                    Charge::Covered => {
+                        self.announce_call(ready.call);
+                        running.push(dispatch.run_free(ready));
+                    }
                 }
             }
             let mut finished = Vec::new();
@@ -494,7 +542,7 @@ impl Executor {
             {
                 Went::Through(Some(first)) => finished.push(first),
                 Went::Through(None) => break,
-                Went::Interrupted => return Ok(false),
+                Went::Interrupted => return Ok(CallProgress::Stopped),
             }
             while let std::task::Poll::Ready(Some(more)) = futures::poll!(running.next()) {
                 finished.push(more);
@@ -502,33 +550,37 @@ impl Executor {
             crash::point(Point::AfterTool);
             self.note(finished).await?;
         }
-        if let Some(empty) = empty {
-            // Only now that those that were paid for are done: this ends the run.
-            self.spent_up(empty).await?;
-            return Ok(false);
+        if let Some(balance) = exhausted {
+            // Only now that the calls that were charged are done: this ends the run.
+            self.spent_up(balance).await?;
+            return Ok(CallProgress::Stopped);
         }
-        Ok(waiting.as_slice().is_empty())
+        Ok(if waiting.as_slice().is_empty() {
+            CallProgress::Finished
+        } else {
+            CallProgress::Stopped
+        })
     }
 
-    /// Runs one call alone, its intent first; `false` if it did not run to its end.
+    /// Runs one call alone, after its intent is durable.
     async fn run_guarded<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
         ready: &Ready<'a>,
-    ) -> Result<bool, PenError> {
-        if let Some(empty) = self.pay_for(ready.status).await? {
-            self.spent_up(empty).await?;
-            return Ok(false);
+    ) -> Result<CallProgress, PenError> {
+        if let Charge::Exhausted(balance) = self.charge_call(ready.status).await? {
+            self.spent_up(balance).await?;
+            return Ok(CallProgress::Stopped);
         }
         let intent = match self
             .interruptions(self.shared.planner.settings.shutdown_grace)
             .race(dispatch.settle(ready))
             .await
         {
-            Went::Interrupted => return Ok(false),
+            Went::Interrupted => return Ok(CallProgress::Stopped),
             Went::Through(Settled::Answered(finished)) => {
                 self.note(vec![finished]).await?;
-                return Ok(true);
+                return Ok(CallProgress::Finished);
             }
             Went::Through(Settled::Run(intent)) => intent,
         };
@@ -540,11 +592,11 @@ impl Executor {
             .race(dispatch.run(ready))
             .await
         {
-            Went::Interrupted => Ok(false),
+            Went::Interrupted => Ok(CallProgress::Stopped),
             Went::Through(finished) => {
                 crash::point(Point::AfterTool);
                 self.note(vec![finished]).await?;
-                Ok(true)
+                Ok(CallProgress::Finished)
             }
         }
     }
@@ -579,7 +631,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn park(&mut self) -> Result<bool, PenError> {
+    async fn park(&mut self) -> Result<ParkResult, PenError> {
         self.pen.settle().await?;
         let parked = self
             .shared
@@ -591,12 +643,13 @@ impl Executor {
                 waiting_on: self.pen.state().waiting_on().unwrap_or(WaitingOn::Children),
             })
             .await?;
-        if parked {
-            self.notify(NotificationKind::Changed {
-                waiting_on: self.pen.state().waiting_on(),
-            });
+        if !parked {
+            return Ok(ParkResult::InboxFirst);
         }
-        Ok(parked)
+        self.notify(NotificationKind::Changed {
+            waiting_on: self.pen.state().waiting_on(),
+        });
+        Ok(ParkResult::Parked)
     }
 
     /// Whether somebody wants the run to rest: nothing new is begun then.

@@ -62,6 +62,15 @@ impl From<Event> for Facts {
     }
 }
 
+/// Whether reading the inbox added an entry to the journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InboxRead {
+    /// There was nothing to read.
+    Empty,
+    /// The messages are now part of the journal.
+    Journaled,
+}
+
 /// Writes one run's journal.
 pub(crate) struct Pen {
     store: Arc<dyn Store>,
@@ -179,20 +188,20 @@ impl Pen {
         &mut self,
         hinted: bool,
         hear: impl FnOnce(&RunState, &JournalEntry) -> Vec<AuditEntry>,
-    ) -> Result<bool, PenError> {
+    ) -> Result<InboxRead, PenError> {
         if !hinted && !self.inbox_waiting {
-            return Ok(false);
+            return Ok(InboxRead::Empty);
         }
         self.settle().await?;
         self.inbox_waiting = false;
         let (follows, at) = (self.state.head(), self.clock.now());
         let Some(entry) = self.store.take_inbox(self.fence, follows, at).await? else {
-            return Ok(false);
+            return Ok(InboxRead::Empty);
         };
         let audit = hear(&self.state, &entry);
         self.state.apply(&entry)?;
         self.write_later(audit);
-        Ok(true)
+        Ok(InboxRead::Journaled)
     }
 
     async fn settle_one(&mut self) -> Result<(), PenError> {

@@ -7,16 +7,27 @@ use sortie_text::text;
 
 use super::{Executor, LetGo};
 use crate::crash::{self, Point};
-use crate::pen::PenError;
+use crate::pen::{InboxRead, PenError};
 use crate::runtime::Shared;
 
+/// Whether the end of a run was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FinishResult {
+    /// The outcome is durable; the run has ended.
+    Written,
+    /// The run has unread messages and must answer them before it ends.
+    InboxFirst,
+}
+
 impl Executor {
-    /// Ends the run; `false` if it has messages to answer first.
-    pub(super) async fn finish(&mut self, outcome: Outcome) -> Result<bool, PenError> {
+    /// Ends the run, unless it completed and has messages to answer first.
+    pub(super) async fn finish(&mut self, outcome: Outcome) -> Result<FinishResult, PenError> {
         let unread = match outcome {
             Outcome::Completed { .. } if self.pen.state().worktree().is_none() => Unread::First,
-            // Nobody can work in a worktree that was collected, so messages are looked for before.
-            Outcome::Completed { .. } if self.take_inbox(true).await? => return Ok(false),
+            // A run cannot work in a worktree that was collected, so the inbox is read before.
+            Outcome::Completed { .. } if self.take_inbox(true).await? == InboxRead::Journaled => {
+                return Ok(FinishResult::InboxFirst);
+            }
             Outcome::Completed { .. }
             | Outcome::Failed { .. }
             | Outcome::Timeout { .. }
@@ -33,8 +44,12 @@ impl Executor {
         state.conclusion().cloned()
     }
 
-    /// Writes the end; `false` if there are messages to be read first.
-    pub(super) async fn end(&mut self, outcome: Outcome, unread: Unread) -> Result<bool, PenError> {
+    /// Collects the worktree and writes the end.
+    pub(super) async fn end(
+        &mut self,
+        outcome: Outcome,
+        unread: Unread,
+    ) -> Result<FinishResult, PenError> {
         // Before anything is collected: they could still change it.
         let interrupted = self.pen.state().interrupted_calls();
         self.shared.stop_calls(self.fence.run, interrupted).await;
@@ -63,11 +78,11 @@ impl Executor {
                 let others = ended.filter(|run| *run != self.fence.run);
                 self.shared.stop_leftovers(others.collect()).await;
                 self.shared.ended(report);
-                Ok(true)
+                Ok(FinishResult::Written)
             }
             Finishing::Unread => {
                 self.pen.write_later(audit);
-                Ok(false)
+                Ok(FinishResult::InboxFirst)
             }
         }
     }

@@ -18,15 +18,44 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// How long that is waited for. Whoever waits holds a slot that others may need.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// Whether the account of a run covers a model call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reservation {
+    /// No account limits the run.
+    Unlimited,
+    /// The account has reserved this much for the call.
+    Reserved(Amount),
+    /// Nothing was reserved; the journal may have changed, so the next step is decided again.
+    Retry,
+}
+
+impl Reservation {
+    /// Returns what was reserved, and has to be charged or refunded.
+    pub(super) const fn amount(self) -> Option<Amount> {
+        match self {
+            Self::Reserved(amount) => Some(amount),
+            Self::Unlimited | Self::Retry => None,
+        }
+    }
+}
+
+/// Whether the account of a run covers a tool call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Charge {
+    /// The call may start.
+    Covered,
+    /// This balance is empty: the run has to end.
+    Exhausted(Balance),
+}
+
 impl Executor {
-    /// Sets aside what a question can cost at most, where an account limits it; `None` if the
-    /// machine has to be asked again first.
+    /// Reserves the most that a model call can cost, where an account limits the run.
     pub(super) async fn provide(
         &mut self,
         request: &mut ModelRequest,
-    ) -> Result<Option<Option<Amount>>, PenError> {
+    ) -> Result<Reservation, PenError> {
         if self.spec.account.is_none() {
-            return Ok(Some(None));
+            return Ok(Reservation::Unlimited);
         }
         self.pen.settle().await?;
         let balances = self.shared.store.balances(self.fence.run).await?;
@@ -37,7 +66,7 @@ impl Executor {
                 balances: low.clone(),
             });
             self.pen.write(Event::BudgetLow { balances: low }).await?;
-            return Ok(None);
+            return Ok(Reservation::Retry);
         }
         let terms = self.shared.models.terms(&request.model);
         let provision =
@@ -48,7 +77,7 @@ impl Executor {
                     let counted = self.pen.state().counted(&request.model);
                     let is_held = budget::provide(request, counted, terms, &refunded).is_ok();
                     self.wait_or_end(balance, is_held).await?;
-                    return Ok(None);
+                    return Ok(Reservation::Retry);
                 }
                 Err(Unaffordable::Unpriced) => {
                     let message = t!(
@@ -59,7 +88,7 @@ impl Executor {
                     let error = ModelError::new(Fault::BadRequest, message);
                     self.note_failure(request.model.clone(), error, None)
                         .await?;
-                    return Ok(None);
+                    return Ok(Reservation::Retry);
                 }
             };
         request.options.sampling.max_tokens = Some(provision.max_output);
@@ -70,12 +99,12 @@ impl Executor {
         match self.shared.store.reserve(reserve).await? {
             Reserved::Granted { .. } => {
                 self.waited_for_refund = Duration::ZERO;
-                Ok(Some(Some(provision.amount)))
+                Ok(Reservation::Reserved(provision.amount))
             }
             // Somebody else of the tree was faster.
             Reserved::Short { balance } => {
                 self.wait_or_end(balance, balance.reserved > 0).await?;
-                Ok(None)
+                Ok(Reservation::Retry)
             }
         }
     }
@@ -104,12 +133,12 @@ impl Executor {
             .await
     }
 
-    /// Takes a call that is about to start from the account that limits calls, if one does; returns
-    /// the account if it is empty. Whoever was dealt with before was paid for then.
-    pub(super) async fn pay_for(&mut self, call: &CallStatus) -> Result<Option<Balance>, PenError> {
+    /// Charges a tool call that is about to start to the account that limits calls, if one does. A
+    /// call that was dispatched before was charged then.
+    pub(super) async fn charge_call(&mut self, call: &CallStatus) -> Result<Charge, PenError> {
         let is_new = matches!(call, CallStatus::Requested);
         if self.spec.account.is_none() || !self.counts_calls || !is_new {
-            return Ok(None);
+            return Ok(Charge::Covered);
         }
         self.pen.settle().await?;
         let spent = self
@@ -118,6 +147,9 @@ impl Executor {
             .spend(self.fence, BudgetKind::ToolCalls, 1)
             .await?;
         self.counts_calls = spent.balance.is_some();
-        Ok(spent.balance.filter(|_| spent.granted == 0))
+        Ok(match spent.balance {
+            Some(balance) if spent.granted == 0 => Charge::Exhausted(balance),
+            Some(_) | None => Charge::Covered,
+        })
     }
 }
