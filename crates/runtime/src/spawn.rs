@@ -1,7 +1,7 @@
 //! How a run comes to be: a request becomes a decided, complete [`RunSpec`], and the store admits
 //! it or not. Nothing is written before the decision.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use sortie_core::{
     AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Confinement, EdgeMode,
     Isolation, LABEL_CHARS, Lane, Lang, Layer, Limits, MAX_TASK_CHARS, Mode, ModelChoice,
     ParentLink, PolicyLayer, Priority, Rules, RunId, RunSpec, Sampling, SandboxMode, SchemaBounds,
-    SessionKey, SkillNarrowing, SkillRef, Skills, SpawnRequest, Timestamp, Tool, ToolNarrowing,
-    Touches,
+    SessionKey, SinkAddress, SkillNarrowing, SkillRef, Skills, SpawnRequest, Tenant, Timestamp, Tool,
+    ToolNarrowing, Touches,
 };
 use sortie_policy::{
     Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
@@ -23,7 +23,7 @@ use sortie_text::{first_chars, one_line, t, text};
 use crate::agents::Agents;
 use crate::authority::Hashes;
 use crate::runtime::NewRun;
-use crate::settings::{AgentSettings, ModelDefaults, RunDefaults, Settings};
+use crate::settings::{AgentSettings, ModelDefaults, Settings};
 use crate::toolbox::{Toolbox, ToolboxError};
 use crate::workplace;
 
@@ -69,18 +69,63 @@ pub(crate) struct Requester<'a> {
     pub(crate) not_after: Option<Timestamp>,
 }
 
-/// What policy is asked about a new run.
-struct Candidate<'a> {
-    agent: &'a AgentDefinition,
-    settings: &'a AgentSettings,
-    /// All that may be asked.
-    models: &'a [String],
-    session: &'a SessionKey,
-    depth: u32,
+/// A run to be decided about, whoever asks for it: a person or program, or a parent run.
+///
+/// Everything that differs between the two is resolved here, so that one function
+/// ([`Planner::plan`]) decides about both.
+pub(crate) struct RunRequest<'a> {
+    /// The parent, and how it waits for the result; `None` for the root of a tree.
+    parent: Option<(Requester<'a>, EdgeMode)>,
+    session: SessionKey,
+    tenant: Option<Tenant>,
+    lang: Lang,
+    workspace: PathBuf,
+    agent: AgentDefinition,
+    lane: Lane,
+    priority: Priority,
+    task: String,
+    label: Option<String>,
     default_deny: DefaultDeny,
-    parent: Option<&'a RunSpec>,
-    narrowing: &'a ToolNarrowing,
+    caps: AdmissionCaps,
+    /// The model that the caller names.
+    model: Option<String>,
+    /// The model if neither the caller nor the operator names one.
+    default_model: String,
+    /// `None` is the configured chain.
+    fallbacks: Option<Vec<String>>,
+    thinking: Option<String>,
+    sampling: Sampling,
+    result_schema: Option<Value>,
+    max_iterations: Option<u32>,
+    /// `None` is the default, zero is no limit.
+    timeout_ms: Option<u64>,
+    budget: Budget,
     mode: Mode,
+    isolation: Isolation,
+    narrowing: ToolNarrowing,
+    skills: SkillNarrowing,
+    announce: Announce,
+    cleanup: Cleanup,
+    continues: Option<RunId>,
+    report_to: Vec<SinkAddress>,
+}
+
+impl<'a> RunRequest<'a> {
+    fn parent_spec(&self) -> Option<&'a RunSpec> {
+        self.parent.map(|(requester, _)| requester.spec)
+    }
+
+    fn depth(&self) -> u32 {
+        self.parent_spec().map_or(0, |parent| parent.depth + 1)
+    }
+}
+
+/// What policy needs to know about a run besides its request.
+struct Candidate<'a> {
+    request: &'a RunRequest<'a>,
+    settings: &'a AgentSettings,
+    /// The model and its fallbacks.
+    models: &'a [String],
     confinement: Confinement,
 }
 
@@ -103,106 +148,8 @@ impl Planner {
     }
 
     /// Decides about a run without a parent.
-    pub(crate) fn root_spec(&self, run: RunId, mut new: NewRun) -> Result<RunSpec, SpawnRefused> {
-        let lang = new.lang;
-        new.workspace = workplace::checked(lang, &new.workspace)?;
-        let lane = new.lane;
-        let agent = match &new.agent {
-            None if lane == Lane::Main => self.agents.main().clone(),
-            None => self.child_agent(lang, DEFAULT_CHILD_AGENT)?.clone(),
-            Some(name) => self.known_agent(lang, name)?.clone(),
-        };
-        let defaults = match lane {
-            Lane::Main => &self.settings.main,
-            Lane::Subagent => &self.settings.child,
-        };
-        let depth = 0;
-        // A background task has nobody who would read what its own children report.
-        let default_deny = match lane {
-            Lane::Main => DefaultDeny::Root,
-            Lane::Subagent => DefaultDeny::Leaf,
-        };
-        let settings = self.settings.agent(&agent.name);
-        let model = self.model_for(&agent, new.model.as_deref(), None, &new.default_model);
-        let confinement = self.confinement(settings, None);
-        let asking = self.asking(settings, &model);
-        let fallbacks = chain(&model, new.fallbacks.clone().or(asking.fallbacks.clone()));
-        let models = [std::slice::from_ref(&model), &fallbacks].concat();
-        let admitted = self.admitted_with(
-            lang,
-            &Candidate {
-                agent: &agent,
-                settings,
-                models: &models,
-                session: &new.session,
-                depth,
-                default_deny,
-                parent: None,
-                narrowing: &ToolNarrowing::default(),
-                mode: settings.mode.map_or(new.mode, |mode| mode.within(new.mode)),
-                confinement,
-            },
-        )?;
-        let schema = checked_schema(lang, new.result_schema)?;
-        let skills = self.skills_of_root(&new.workspace, settings);
-        let limits = limits_of(
-            defaults,
-            &agent,
-            new.max_iterations
-                .or(settings.max_iterations_within(agent.max_iterations)),
-            new.timeout.or(settings.timeout).map(millis),
-            new.budget.within(settings.budget).or(defaults.budget),
-        );
-        let around = Around {
-            lang,
-            workspace: &new.workspace,
-            schema: schema.as_deref(),
-            skills: &skills,
-        };
-        Ok(RunSpec {
-            session: new.session,
-            tenant: new.tenant,
-            parent: None,
-            root: run,
-            depth,
-            lane,
-            priority: new.priority,
-            label: label_of(new.label.as_deref(), &new.task),
-            account: limits.budget.needs_account().then_some(run),
-            limits,
-            agent: self.prepared(agent, &admitted.tools, &around),
-            task: checked_task(lang, new.task)?,
-            fallbacks,
-            model,
-            thinking: new.thinking.or(asking.thinking),
-            sampling: new.sampling.or(asking.sampling),
-            result_schema: schema,
-            workspace: new.workspace,
-            lang,
-            announce: Announce::Steer,
-            cleanup: Cleanup::Keep,
-            tools: admitted.tools,
-            continues: new.continues,
-            fork: None,
-            report_to: new.report_to,
-            policy_hash: self.hashes.of(&admitted.policy),
-            policy: admitted.policy,
-            operator: self.operator.clone(),
-            skills,
-            confinement,
-            isolation: new
-                .isolation
-                .or(settings.isolation)
-                .unwrap_or(Isolation::None),
-            not_after: None,
-            caps: AdmissionCaps {
-                // What an operator set is the most that anybody can ask for.
-                max_depth: new.max_depth.map_or(self.settings.caps.max_depth, |asked| {
-                    asked.min(self.settings.caps.max_depth)
-                }),
-                ..self.settings.caps
-            },
-        })
+    pub(crate) fn root_spec(&self, run: RunId, new: NewRun) -> Result<RunSpec, SpawnRefused> {
+        self.plan(run, self.root_request(new)?)
     }
 
     /// Decides about a child.
@@ -213,6 +160,147 @@ impl Planner {
         request: SpawnRequest,
         continues: Option<RunId>,
     ) -> Result<RunSpec, SpawnRefused> {
+        self.plan(run, self.child_request(requester, request, continues)?)
+    }
+
+    /// Decides about a run: what it may do, which model it uses, where it works and what limits it.
+    fn plan(&self, run: RunId, request: RunRequest<'_>) -> Result<RunSpec, SpawnRefused> {
+        let (lang, parent, depth) = (request.lang, request.parent_spec(), request.depth());
+        let settings = self.settings.agent(&request.agent.name);
+        let model = self.model_for(&request);
+        let asking = self.asking(settings, &model);
+        let fallbacks = chain(&model, request.fallbacks.clone().or(asking.fallbacks));
+        let confinement = self.confinement(settings, parent);
+        let admitted = self.admitted_with(&Candidate {
+            request: &request,
+            settings,
+            models: &[std::slice::from_ref(&model), &fallbacks].concat(),
+            confinement,
+        })?;
+        let result_schema = checked_schema(lang, request.result_schema.clone())?;
+        let skills = self.skills_for(&request, settings)?;
+        let limits = self.limits_for(&request, settings);
+        let agent = self.with_prompt(
+            request.agent,
+            &admitted.tools,
+            &Around {
+                lang,
+                workspace: &request.workspace,
+                schema: result_schema.as_deref(),
+                skills: &skills,
+            },
+        );
+        let account = if limits.budget.needs_account() {
+            Some(run)
+        } else {
+            parent.and_then(|parent| parent.account)
+        };
+        Ok(RunSpec {
+            parent: request.parent.map(|(requester, mode)| ParentLink {
+                run: requester.run,
+                call: requester.call.clone(),
+                mode,
+            }),
+            root: parent.map_or(run, |parent| parent.root),
+            depth,
+            session: request.session,
+            tenant: request.tenant,
+            lane: request.lane,
+            priority: request.priority,
+            label: label_of(request.label.as_deref(), &request.task),
+            task: checked_task(lang, request.task)?,
+            agent,
+            model,
+            fallbacks,
+            thinking: request
+                .thinking
+                .or(asking.thinking)
+                .or_else(|| parent.and_then(|parent| parent.thinking.clone())),
+            sampling: request.sampling.or(asking.sampling),
+            result_schema,
+            workspace: request.workspace,
+            lang,
+            limits,
+            account,
+            announce: request.announce,
+            cleanup: request.cleanup,
+            tools: admitted.tools,
+            continues: request.continues,
+            fork: None,
+            report_to: request.report_to,
+            policy_hash: self.hashes.of(&admitted.policy),
+            policy: admitted.policy,
+            operator: parent.map_or_else(|| self.operator.clone(), |parent| parent.operator.clone()),
+            skills,
+            confinement,
+            isolation: request.isolation,
+            not_after: request.parent.and_then(|(requester, _)| requester.not_after),
+            caps: request.caps,
+        })
+    }
+
+    /// Resolves what a person or a program asks for.
+    fn root_request(&self, new: NewRun) -> Result<RunRequest<'static>, SpawnRefused> {
+        let lang = new.lang;
+        let workspace = workplace::checked(lang, &new.workspace)?;
+        let agent = match &new.agent {
+            None if new.lane == Lane::Main => self.agents.main().clone(),
+            None => self.child_agent(lang, DEFAULT_CHILD_AGENT)?.clone(),
+            Some(name) => self.known_agent(lang, name)?.clone(),
+        };
+        let settings = self.settings.agent(&agent.name);
+        let max_depth = self.settings.caps.max_depth;
+        Ok(RunRequest {
+            parent: None,
+            session: new.session,
+            tenant: new.tenant,
+            lang,
+            workspace,
+            lane: new.lane,
+            priority: new.priority,
+            task: new.task,
+            label: new.label,
+            // No run reads what the children of a background task report.
+            default_deny: match new.lane {
+                Lane::Main => DefaultDeny::Root,
+                Lane::Subagent => DefaultDeny::Leaf,
+            },
+            caps: AdmissionCaps {
+                // A caller cannot ask for more than the operator's limit.
+                max_depth: new.max_depth.map_or(max_depth, |depth| depth.min(max_depth)),
+                ..self.settings.caps
+            },
+            model: new.model,
+            default_model: new.default_model,
+            fallbacks: new.fallbacks,
+            thinking: new.thinking,
+            sampling: new.sampling,
+            result_schema: new.result_schema,
+            max_iterations: new.max_iterations,
+            timeout_ms: new.timeout.or(settings.timeout).map(millis),
+            budget: new.budget,
+            mode: settings.mode.map_or(new.mode, |mode| mode.within(new.mode)),
+            isolation: new
+                .isolation
+                .or(settings.isolation)
+                .unwrap_or(Isolation::None),
+            narrowing: ToolNarrowing::default(),
+            skills: SkillNarrowing::default(),
+            announce: Announce::Steer,
+            cleanup: Cleanup::Keep,
+            continues: new.continues,
+            report_to: new.report_to,
+            agent,
+        })
+    }
+
+    /// Resolves what a parent run asks for: what it does not name is its own or the operator's.
+    fn child_request<'a>(
+        &self,
+        requester: Requester<'a>,
+        request: SpawnRequest,
+        continues: Option<RunId>,
+    ) -> Result<RunRequest<'a>, SpawnRefused> {
         let parent = requester.spec;
         let lang = parent.lang;
         if !self.settings.subagents_enabled {
@@ -225,107 +313,46 @@ impl Planner {
         self.check_tools(lang, &request.tools)?;
         let name = request.agent.as_deref().unwrap_or(DEFAULT_CHILD_AGENT);
         let agent = self.child_agent(lang, name)?.clone();
-        let depth = parent.depth + 1;
-        let default_deny = DefaultDeny::at(depth, parent.caps.max_depth);
         let settings = self.settings.agent(&agent.name);
-        let model = self.model_for(
-            &agent,
-            request.model.as_deref(),
-            self.settings.child_model.as_deref(),
-            &parent.model,
-        );
-        let confinement = self.confinement(settings, Some(parent));
-        let asking = self.asking(settings, &model);
-        let fallbacks = chain(&model, asking.fallbacks.clone());
-        let models = [std::slice::from_ref(&model), &fallbacks].concat();
-        let admitted = self.admitted_with(
-            lang,
-            &Candidate {
-                agent: &agent,
-                settings,
-                models: &models,
-                session: &parent.session,
-                depth,
-                default_deny,
-                parent: Some(parent),
-                narrowing: &request.tools,
-                mode: settings.mode.unwrap_or(parent.policy.mode),
-                confinement,
-            },
-        )?;
-        let schema = checked_schema(lang, request.result_schema)?;
-        let skills =
-            self.skills_of_child(parent, requester.workspace, settings, &request.skills)?;
-        let limits = limits_of(
-            &self.settings.child,
-            &agent,
-            settings.max_iterations_within(agent.max_iterations),
-            request
-                .timeout_seconds
-                .map(|seconds| seconds.saturating_mul(1000))
-                .map(|asked| no_longer(asked, settings.timeout.map(millis)))
-                .or(settings.timeout.map(millis)),
-            request
-                .budget
-                .within(settings.budget)
-                .or(self.settings.child.budget),
-        );
-        let account = if limits.budget.needs_account() {
-            Some(run)
-        } else {
-            parent.account
-        };
-        let around = Around {
-            lang,
-            workspace: requester.workspace,
-            schema: schema.as_deref(),
-            skills: &skills,
-        };
-        Ok(RunSpec {
+        let allowed_ms = settings.timeout.map(millis);
+        let timeout_ms = request
+            .timeout_seconds
+            .map(|seconds| no_longer(seconds.saturating_mul(1000), allowed_ms))
+            .or(allowed_ms);
+        Ok(RunRequest {
+            parent: Some((requester, request.mode)),
             session: parent.session.clone(),
             tenant: parent.tenant.clone(),
-            parent: Some(ParentLink {
-                run: requester.run,
-                call: requester.call.clone(),
-                mode: request.mode,
-            }),
-            root: parent.root,
-            depth,
+            lang,
+            workspace: requester.workspace.to_owned(),
             lane: Lane::Subagent,
             priority: request.priority.unwrap_or(Priority::Normal),
-            label: label_of(request.label.as_deref(), &request.task),
-            limits,
-            agent: self.prepared(agent, &admitted.tools, &around),
-            task: checked_task(lang, request.task)?,
-            fallbacks,
-            model,
-            thinking: request
-                .thinking
-                .or(asking.thinking)
-                .or_else(|| parent.thinking.clone()),
-            sampling: asking.sampling,
-            result_schema: schema,
-            workspace: requester.workspace.to_owned(),
-            lang,
-            // Who waits for a result cannot be kept from hearing it.
+            task: request.task,
+            label: request.label,
+            default_deny: DefaultDeny::at(parent.depth + 1, parent.caps.max_depth),
+            caps: parent.caps,
+            model: request.model,
+            default_model: parent.model.clone(),
+            fallbacks: None,
+            thinking: request.thinking,
+            sampling: Sampling::default(),
+            result_schema: request.result_schema,
+            max_iterations: None,
+            timeout_ms,
+            budget: request.budget,
+            mode: settings.mode.unwrap_or(parent.policy.mode),
+            isolation: stricter(request.isolation, settings.isolation),
+            narrowing: request.tools,
+            skills: request.skills,
+            // A parent that waits for a result always gets it.
             announce: match request.mode {
                 EdgeMode::Blocking => Announce::Steer,
                 EdgeMode::Background => request.announce.unwrap_or(Announce::Steer),
             },
             cleanup: request.cleanup.unwrap_or(self.settings.default_cleanup),
-            tools: admitted.tools,
             continues,
-            fork: None,
             report_to: Vec::new(),
-            policy_hash: self.hashes.of(&admitted.policy),
-            policy: admitted.policy,
-            operator: parent.operator.clone(),
-            skills,
-            confinement,
-            isolation: stricter(request.isolation, settings.isolation),
-            account,
-            not_after: requester.not_after,
-            caps: parent.caps,
+            agent,
         })
     }
 
@@ -368,11 +395,9 @@ impl Planner {
     }
 
     /// What the new run may do, or what has taken every tool away.
-    fn admitted_with(
-        &self,
-        lang: Lang,
-        candidate: &Candidate<'_>,
-    ) -> Result<Admitted, SpawnRefused> {
+    fn admitted_with(&self, candidate: &Candidate<'_>) -> Result<Admitted, SpawnRefused> {
+        let request = candidate.request;
+        let parent = request.parent_spec();
         let offered: Vec<ToolFacts> = self
             .toolbox
             .facts()
@@ -383,9 +408,7 @@ impl Planner {
         let policy = &self.settings.policy;
         let sandboxed = candidate.confinement.sandbox == SandboxMode::Required;
         // Who goes on with a tree of another folder brings no authority of this one along.
-        let is_ours = candidate
-            .parent
-            .is_none_or(|parent| parent.operator == self.operator);
+        let is_ours = parent.is_none_or(|parent| parent.operator == self.operator);
         let mut operator = self.operator_layers(candidate, sandboxed);
         let mut rules = candidate.settings.rules.clone();
         if !is_ours {
@@ -396,8 +419,8 @@ impl Planner {
         }
         admit(&Admission {
             registered: &offered,
-            depth: candidate.depth,
-            parent: candidate.parent.map(|parent| Parent {
+            depth: request.depth(),
+            parent: parent.map(|parent| Parent {
                 agent: &parent.agent.name,
                 policy: &parent.policy,
                 tools: &parent.tools,
@@ -410,22 +433,22 @@ impl Planner {
             }),
             operator: &operator,
             agent: AgentRules {
-                name: &candidate.agent.name,
-                selection: &candidate.agent.tools,
+                name: &request.agent.name,
+                selection: &request.agent.tools,
                 settings: &rules,
-                read_only: candidate.agent.read_only,
+                read_only: request.agent.read_only,
             },
             subagents: SubagentRules {
-                default_deny: candidate.default_deny,
+                default_deny: request.default_deny,
                 rules: &policy.children,
-                inherit: candidate.narrowing.inherit.unwrap_or(policy.inherit_tools),
+                inherit: request.narrowing.inherit.unwrap_or(policy.inherit_tools),
             },
-            narrowing: candidate.narrowing,
-            mode: candidate.mode,
+            narrowing: &request.narrowing,
+            mode: request.mode,
             allow_dangerous: policy.allow_dangerous && is_ours,
             sandboxed,
         })
-        .map_err(|denial| SpawnRefused(nothing_left(lang, candidate.agent, &denial)))
+        .map_err(|denial| SpawnRefused(nothing_left(request.lang, &request.agent, &denial)))
     }
 
     /// The operator's rules that speak about a run: for all, for its vendor, for its session, and
@@ -449,7 +472,7 @@ impl Planner {
             }
         }
         for (pattern, rules) in &policy.groups {
-            if matches(pattern, candidate.session.as_str()) {
+            if matches(pattern, candidate.request.session.as_str()) {
                 let source = format!("config policy.groups.{pattern:?}");
                 layers.push(layer(rules, Layer::Group, source));
             }
@@ -482,21 +505,20 @@ impl Planner {
         }
     }
 
-    fn skills_of_root(&self, workspace: &Path, settings: &AgentSettings) -> Vec<SkillRef> {
-        let mut skills = self.skills.in_workspace(workspace);
-        keep_skills(&mut skills, settings.skills.as_deref(), &[]);
-        skills
-    }
-
-    /// A child has its parent's skills, unless somebody says otherwise, and those of folders that
-    /// were named; lists can only narrow.
-    fn skills_of_child(
+    /// The skills of a run. A root has those of its workspace; a child has its parent's, unless it
+    /// was told otherwise, and those of folders that were named. Lists can only narrow.
+    fn skills_for(
         &self,
-        parent: &RunSpec,
-        workspace: &Path,
+        request: &RunRequest<'_>,
         settings: &AgentSettings,
-        asked: &SkillNarrowing,
     ) -> Result<Vec<SkillRef>, SpawnRefused> {
+        let workspace = &request.workspace;
+        let Some(parent) = request.parent_spec() else {
+            let mut skills = self.skills.in_workspace(workspace);
+            keep_skills(&mut skills, settings.skills.as_deref(), &[]);
+            return Ok(skills);
+        };
+        let asked = &request.skills;
         let configured = &self.settings.skills;
         let mut skills = if asked.inherit.unwrap_or(configured.inherit) {
             parent.skills.clone()
@@ -524,31 +546,31 @@ impl Planner {
         Ok(skills)
     }
 
-    /// The call's wish, then the definition's, then what was set for the agent, then its kind's,
-    /// then that of all children, then the parent's.
-    fn model_for(
-        &self,
-        agent: &AgentDefinition,
-        asked: Option<&str>,
-        of_children: Option<&str>,
-        parent: &str,
-    ) -> String {
-        let set = self.settings.agent(&agent.name).model.as_deref();
-        let own = match (&agent.model, set) {
+    /// The model that the caller names, then the definition's, then the one set for the agent, then
+    /// its kind's, then that of all children, then the parent's or the caller's default.
+    fn model_for(&self, request: &RunRequest<'_>) -> String {
+        let default = request.default_model.as_str();
+        let of_children = match request.parent {
+            Some(_) => self.settings.child_model.as_deref(),
+            None => None,
+        };
+        let set = self.settings.agent(&request.agent.name).model.as_deref();
+        let own = match (&request.agent.model, set) {
             (ModelChoice::Named(name), _) => Some(name.as_str()),
             (ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan, Some(INHERIT)) => {
-                Some(parent)
+                Some(default)
             }
             (ModelChoice::Inherit | ModelChoice::Small | ModelChoice::Plan, Some(set)) => Some(set),
             (ModelChoice::Inherit, None) => None,
             (ModelChoice::Small, None) => self.settings.small_model.as_deref(),
             (ModelChoice::Plan, None) => self.settings.plan_model.as_deref(),
         };
-        asked
-            .filter(|asked| *asked != INHERIT)
+        let named = request.model.as_deref();
+        named
+            .filter(|named| *named != INHERIT)
             .or(own)
             .or(of_children)
-            .unwrap_or(parent)
+            .unwrap_or(default)
             .to_owned()
     }
 
@@ -571,7 +593,31 @@ impl Planner {
         )
     }
 
-    fn prepared(
+    /// The limits of a run: the caller's, then the operator's for its agent, then the defaults of its
+    /// lane.
+    fn limits_for(&self, request: &RunRequest<'_>, settings: &AgentSettings) -> Limits {
+        let defaults = match request.lane {
+            Lane::Main => &self.settings.main,
+            Lane::Subagent => &self.settings.child,
+        };
+        let agent = &request.agent;
+        Limits {
+            max_iterations: request
+                .max_iterations
+                .or(settings.max_iterations_within(agent.max_iterations))
+                .or(agent.max_iterations)
+                .unwrap_or(defaults.max_iterations),
+            timeout_ms: match request.timeout_ms {
+                None => defaults.timeout.map(millis),
+                Some(0) => None,
+                Some(limit) => Some(limit.min(LONGEST_TIMEOUT_MS)),
+            },
+            exec_timeout_ms: millis(defaults.exec_timeout),
+            budget: request.budget.within(settings.budget).or(defaults.budget),
+        }
+    }
+
+    fn with_prompt(
         &self,
         mut agent: AgentDefinition,
         tools: &[String],
@@ -637,28 +683,6 @@ fn keep_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[Str
     skills.retain(|skill| {
         allow.is_none_or(|allow| fits(allow, &skill.name)) && !fits(deny, &skill.name)
     });
-}
-
-fn limits_of(
-    defaults: &RunDefaults,
-    agent: &AgentDefinition,
-    max_iterations: Option<u32>,
-    timeout_ms: Option<u64>,
-    budget: Budget,
-) -> Limits {
-    let timeout_ms = match timeout_ms {
-        None => defaults.timeout.map(millis),
-        Some(0) => None,
-        Some(limit) => Some(limit.min(LONGEST_TIMEOUT_MS)),
-    };
-    Limits {
-        max_iterations: max_iterations
-            .or(agent.max_iterations)
-            .unwrap_or(defaults.max_iterations),
-        timeout_ms,
-        exec_timeout_ms: millis(defaults.exec_timeout),
-        budget,
-    }
 }
 
 /// The models to ask in turn, without the first one.
