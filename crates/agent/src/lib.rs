@@ -28,7 +28,7 @@ pub use batch::{CallStatus, OpenCall};
 pub use builtin::{builtin_agents, main_agent};
 pub use compact::{CompactedText, Compaction};
 pub use particulars::{MAX_NEUTRALISED, Particulars, neutralised};
-pub use prompt::{PromptContext, system_prompt};
+pub use prompt::{PromptContext, system_prompt, with_workspace};
 pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result, frame};
 pub use replay::{Divergence, MAX_EARLIER_RUNS, Replayed, Tapes, projection, replay_tree};
 pub use state::{Counted, IllegalEvent, Past, RunState, summaries_of};

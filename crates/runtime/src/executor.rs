@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use sortie_agent::{CallStatus, Compaction, ModelCall, OpenCall, Step};
+use sortie_agent::{CallStatus, Compaction, ModelCall, OpenCall, Step, with_workspace};
 use sortie_core::{
     Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fault, Fence,
     Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
@@ -77,7 +77,7 @@ pub(crate) async fn execute(
     }
     let executor = Executor {
         authority: Arc::new(Authority::of(Arc::clone(&spec), shared.policies.of(&spec))),
-        system: spec.agent.prompt.as_str().into(),
+        system: with_workspace(&spec.agent.prompt, spec.lang, &spec.workspace).into(),
         tools: shared.planner.toolbox.specs(&spec.tools),
         pen: Pen::new(
             Arc::clone(&shared.store),
@@ -267,13 +267,8 @@ impl Executor {
             let authority =
                 Authority::of(Arc::clone(&self.spec), self.shared.policies.of(&self.spec));
             self.authority = Arc::new(authority.in_folder(&worktree.workspace));
-            self.system = self
-                .system
-                .replace(
-                    &*self.spec.workspace.to_string_lossy(),
-                    &worktree.workspace.to_string_lossy(),
-                )
-                .into();
+            let prompt = &self.spec.agent.prompt;
+            self.system = with_workspace(prompt, self.spec.lang, &worktree.workspace).into();
         }
         Ok(None)
     }

@@ -180,16 +180,8 @@ impl Planner {
         let result_schema = checked_schema(lang, request.result_schema.clone())?;
         let skills = self.skills_for(&request, settings)?;
         let limits = self.limits_for(&request, settings);
-        let agent = self.with_prompt(
-            request.agent,
-            &admitted.tools,
-            &Around {
-                lang,
-                workspace: &request.workspace,
-                schema: result_schema.as_deref(),
-                skills: &skills,
-            },
-        );
+        let schema = result_schema.as_deref();
+        let agent = self.with_prompt(lang, request.agent, &admitted.tools, &skills, schema);
         let account = if limits.budget.needs_account() {
             Some(run)
         } else {
@@ -617,11 +609,14 @@ impl Planner {
         }
     }
 
+    /// Returns the definition with the whole prompt of the run, but for its workspace.
     fn with_prompt(
         &self,
+        lang: Lang,
         mut agent: AgentDefinition,
         tools: &[String],
-        around: &Around<'_>,
+        skills: &[SkillRef],
+        result_schema: Option<&Value>,
     ) -> AgentDefinition {
         let may_delegate = tools
             .iter()
@@ -631,30 +626,14 @@ impl Planner {
         agent.prompt = system_prompt(
             &agent,
             &PromptContext {
-                lang: around.lang,
-                workspace: around.workspace,
+                lang,
                 agents: &allowed,
-                skills: around.skills,
+                skills,
+                result_schema,
             },
         );
-        if let Some(schema) = around.schema {
-            agent.prompt.push_str("\n\n");
-            agent.prompt.push_str(&t!(
-                around.lang,
-                "prompt-schema",
-                schema = schema.to_string()
-            ));
-        }
         agent
     }
-}
-
-/// What a prompt says about the world of a run.
-struct Around<'a> {
-    lang: Lang,
-    workspace: &'a Path,
-    schema: Option<&'a Value>,
-    skills: &'a [SkillRef],
 }
 
 fn layer(rules: &Rules, layer: Layer, source: String) -> PolicyLayer {
