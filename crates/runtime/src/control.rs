@@ -79,8 +79,10 @@ impl Runtime {
             not_after: None,
             ..spec
         };
-        // A turn of a conversation: who speaks in it at the same time goes on from before or after.
-        let one_at_a_time = self.shared.saying.lock().await;
+        // The retry is a turn of its conversation: a message sent at the same time continues from
+        // the turn before or after it.
+        let (tenant, session) = (retried.tenant.clone(), retried.session.clone());
+        let one_at_a_time = self.shared.session_locks.lock(tenant, session).await;
         let admitted = self.register(again, retried).await;
         drop(one_at_a_time);
         admitted
@@ -146,7 +148,9 @@ impl Runtime {
         may_go_on: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
     ) -> Result<Said, E> {
         check_message(&new.task)?;
-        let one_at_a_time = self.shared.saying.lock().await;
+        let (session, tenant) = (new.session.clone(), new.tenant.clone());
+        let locks = &self.shared.session_locks;
+        let one_at_a_time = locks.lock(tenant.clone(), session.clone()).await;
         if let Some(turn) = turn
             && self.is_there(turn).await?
         {
@@ -155,7 +159,6 @@ impl Runtime {
                 steered: false,
             });
         }
-        let (session, tenant) = (new.session.clone(), new.tenant.clone());
         let last = self.shared.store.last_turn(session, tenant).await;
         let last = last.map_err(RuntimeError::from)?;
         if let Some(last) = last.as_ref().filter(|last| can_go_on(last)) {

@@ -31,6 +31,7 @@ mod preview;
 mod review;
 mod runtime;
 mod scheduler;
+mod session_locks;
 mod setback;
 mod settings;
 mod sinks;

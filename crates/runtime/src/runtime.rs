@@ -27,6 +27,7 @@ use crate::live::Live;
 use crate::log::{ToolCallLog, tool_calls};
 use crate::particulars::Looks;
 use crate::scheduler;
+use crate::session_locks::SessionLocks;
 use crate::setback::Setbacks;
 use crate::settings::Settings;
 use crate::sinks::Sink;
@@ -240,8 +241,8 @@ pub(crate) struct Shared {
     pub(crate) outside_hint: Notify,
     notifications: broadcast::Sender<Notification>,
     deltas: broadcast::Sender<(RunId, Arc<str>)>,
-    /// One message at a time finds out which turn it belongs to.
-    pub(crate) saying: tokio::sync::Mutex<()>,
+    /// One message of a conversation at a time finds out which turn it belongs to.
+    pub(crate) session_locks: SessionLocks,
     /// What was read of journals for people who look at tasks.
     pub(crate) looks: Looks,
 }
@@ -264,7 +265,7 @@ impl Runtime {
             outside_hint: Notify::new(),
             notifications: broadcast::Sender::new(NOTIFICATIONS_KEPT),
             deltas: broadcast::Sender::new(DELTAS_KEPT),
-            saying: tokio::sync::Mutex::new(()),
+            session_locks: SessionLocks::default(),
             looks: Looks::default(),
         });
         let recovered = shared.recover(RecoverScope::All).await?;

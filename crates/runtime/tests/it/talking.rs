@@ -1,5 +1,7 @@
 //! Conversations, trying again, and what people look at.
 
+use std::time::Duration;
+
 use serde_json::json;
 use sortie_core::{
     Decision, ForkPoint, Lane, Layer, ListFilter, Mode, RunId, Seq, SessionFilter, SessionKey,
@@ -103,6 +105,29 @@ async fn messages_at_the_same_moment_make_one_turn() {
     let runs: std::collections::BTreeSet<RunId> = said.iter().map(|(run, _)| *run).collect();
     assert_eq!(runs.len(), 1, "{said:?}");
     assert_eq!(said.iter().filter(|(_, steered)| *steered).count(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_does_not_wait_for_one_of_another_session() {
+    let stage = Play::new(ECHO).begin().await;
+    let (first, _) = say(&stage, message(&stage, "web:1", "one")).await;
+    stage.end_of(first).await;
+    let (answered, wait) = std::sync::mpsc::channel();
+    let (begun, has_begun) = tokio::sync::oneshot::channel();
+    let runtime = stage.shared_runtime();
+    let second = message(&stage, "web:1", "two");
+    let slow = tokio::spawn(async move {
+        let check = move |_: &sortie_core::RunSpec| {
+            begun.send(()).expect("the test waits");
+            let other = wait.recv_timeout(Duration::from_secs(10));
+            other.map_err(|_| RuntimeError::Refused("the other session waits".to_owned()))
+        };
+        runtime.say_if(None, second, check).await
+    });
+    has_begun.await.expect("the first message is being checked");
+    say(&stage, message(&stage, "web:2", "three")).await;
+    answered.send(()).expect("the first message still waits");
+    slow.await.expect("no panic").expect("it is accepted");
 }
 
 #[tokio::test]
