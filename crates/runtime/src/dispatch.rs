@@ -18,10 +18,10 @@ use sortie_text::{cut_middle, t, text};
 
 use crate::audit::{self, Auditor};
 use crate::authority::{self, Authority};
-use crate::inquiry;
-use crate::past;
+use crate::journal_load;
+use crate::requests;
 use crate::runtime::Shared;
-use crate::spawner::RunSpawner;
+use crate::spawn::RunSpawner;
 
 /// How much a model reads about a call that did not run: it may quote what the model wrote.
 const MAX_REFUSAL_CHARS: usize = 4_000;
@@ -149,7 +149,7 @@ impl<'a> Dispatch<'a> {
             match approved_by(request, reply) {
                 Some(approved) => ready.ruling.approved = Some(approved),
                 None => {
-                    let (status, words) = inquiry::words(lang, &call.name, request, reply);
+                    let (status, words) = requests::words(lang, &call.name, request, reply);
                     return Prepared::Answered(Box::new(self.refused(&ready, status, &words)));
                 }
             }
@@ -183,7 +183,7 @@ impl<'a> Dispatch<'a> {
         let redactor = &self.shared.redactor;
         let arguments = redactor.clean_json(&ready.arguments);
         let dangers = self.authority.dangers(ready.facts, &ready.arguments);
-        let request = inquiry::approval(
+        let request = requests::approval(
             &effect,
             ApprovalRequest {
                 tool: ready.facts.name.clone(),
@@ -209,7 +209,7 @@ impl<'a> Dispatch<'a> {
                     self.authority.suggest(ready.facts, &ready.arguments)
                 },
             },
-            inquiry::expiry(
+            requests::expiry(
                 self.shared.clock.now(),
                 self.shared.planner.settings.approvals.expiry,
             ),
@@ -394,13 +394,13 @@ impl<'a> Dispatch<'a> {
     /// A question of the run's own; where nobody can answer, it has its answer at once.
     fn inquires(self, ready: &Ready<'a>, question: Question, timeout: Duration) -> Finished {
         let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let expires_at = inquiry::expiry(self.shared.clock.now(), timeout);
-        let request = inquiry::question(&effect, self.spec, question, expires_at);
+        let expires_at = requests::expiry(self.shared.clock.now(), timeout);
+        let request = requests::question(&effect, self.spec, question, expires_at);
         if let RequestKind::Question(question) = &request.kind
             && question.to == Addressee::Person
             && !self.shared.planner.settings.approvals.wait
         {
-            let (status, words) = inquiry::unanswered(self.spec.lang, question);
+            let (status, words) = requests::unanswered(self.spec.lang, question);
             return self.refused(ready, status, &words);
         }
         self.asked(ready, request)
@@ -601,7 +601,7 @@ struct RunBlobs<'a> {
 #[async_trait]
 impl BlobReader for RunBlobs<'_> {
     async fn read_blob(&self, id: &BlobId) -> Option<Vec<u8>> {
-        past::blob(self.shared, self.fence.run, self.spec, id).await
+        journal_load::blob(self.shared, self.fence.run, self.spec, id).await
     }
 }
 

@@ -1,8 +1,8 @@
 //! How a run runs: take the inbox into the journal, ask the machine, act, append; until it ends,
 //! waits for its children, or has to be given back.
 
-pub(crate) mod ending;
-mod paying;
+mod charge;
+pub(crate) mod finish;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,19 +19,19 @@ use sortie_core::{
 use sortie_text::{first_chars, t};
 use tokio::sync::watch;
 
-use crate::ask::{Album, Asking, Reply};
+use crate::active_runs::Signals;
 use crate::audit::Auditor;
 use crate::authority::Authority;
 use crate::budget;
 use crate::crash::{self, Point};
 use crate::dispatch::{Asked, Dispatch, Finished, Prepared, Ready, Settled};
-use crate::inquiry;
-use crate::live::Signals;
-use crate::past::{self, Unreadable};
-use crate::pen::{Facts, InboxRead, Pen, PenError};
+use crate::journal_load::{self, Unreadable};
+use crate::journal_writer::{Facts, InboxRead, Pen, PenError};
+use crate::model_call::{Album, Asking, Reply};
+use crate::requests;
 use crate::runtime::Shared;
-use ending::FinishResult;
-use paying::{Charge, Reservation};
+use charge::{Charge, Reservation};
+use finish::FinishResult;
 
 /// How much of arguments that cannot be kept is kept.
 const MAX_RAW_CHARS: usize = 2_000;
@@ -56,9 +56,9 @@ pub(crate) async fn execute(
     signals: watch::Receiver<Signals>,
 ) -> Result<LetGo, PenError> {
     let fence = claimed.fence;
-    let state = match past::load(&shared, claimed.entries).await {
+    let state = match journal_load::load(&shared, claimed.entries).await {
         Ok(state) => state,
-        Err(Unreadable::Damaged(what)) => return ending::give_up(&shared, fence, &what).await,
+        Err(Unreadable::Damaged(what)) => return finish::give_up(&shared, fence, &what).await,
         Err(Unreadable::Failed(error)) => return Err(error.into()),
     };
     let spec = Arc::clone(state.spec());
@@ -462,12 +462,10 @@ impl Executor {
                     free.push(ready);
                     progress
                 }
-                Prepared::Guarded(ready) => {
-                    match self.run_before(dispatch, &mut free).await? {
-                        CallProgress::Finished => self.run_guarded(dispatch, &ready).await?,
-                        CallProgress::Stopped => CallProgress::Stopped,
-                    }
-                }
+                Prepared::Guarded(ready) => match self.run_before(dispatch, &mut free).await? {
+                    CallProgress::Finished => self.run_guarded(dispatch, &ready).await?,
+                    CallProgress::Stopped => CallProgress::Stopped,
+                },
             };
             if progress == CallProgress::Stopped {
                 return Ok(());
@@ -610,7 +608,7 @@ impl Executor {
         for request in asked {
             // Whoever answers must find the request in the store.
             self.pen.settle().await?;
-            let request = inquiry::open(self.fence, &self.spec, request, self.shared.clock.now());
+            let request = requests::open(self.fence, &self.spec, request, self.shared.clock.now());
             self.notify(NotificationKind::Asked {
                 request: Box::new(request),
             });

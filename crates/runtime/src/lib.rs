@@ -4,50 +4,51 @@
 //! behind, and runs until [`Runtime::shut_down`]. Everything it does is a transition of the store,
 //! so it may be killed at any moment and started again.
 //!
-//! Read `spawn.rs` for how a run comes to be, `executor.rs` for how it runs, `dispatch.rs` for what
-//! becomes of a call, and `announce.rs` for how a result arrives.
+//! Read `planner.rs` for how a new run is decided, `spawn.rs` for how a child starts, `executor.rs`
+//! for how a run is executed, `dispatch.rs` for what becomes of a tool call, and `announce.rs` for
+//! how a result reaches its parent.
 
+mod active_runs;
 mod agents;
+mod allowlist;
 mod announce;
-mod ask;
 mod audit;
 mod authority;
 mod budget;
-mod choices;
 mod clock;
 mod control;
 pub mod crash;
+mod details_cache;
 mod dispatch;
 mod executor;
 mod fork;
-mod inquiry;
+mod journal_load;
+mod journal_writer;
 mod leftovers;
-mod live;
-mod log;
-mod particulars;
-mod past;
-mod pen;
+mod model_call;
+mod planner;
 mod preview;
+mod publish;
+mod requests;
+mod requeue;
 mod review;
 mod runtime;
 mod scheduler;
 mod session_locks;
-mod setback;
 mod settings;
 mod sinks;
 mod spawn;
-mod spawner;
-mod telling;
+mod tool_call_log;
 mod toolbox;
 mod views;
-mod workplace;
+mod workspace;
 
 pub use agents::Agents;
-pub use choices::{AllowedModels, UnknownTool, unknown_tools_of};
+pub use allowlist::{AllowedModels, UnknownTool, unknown_tools_of};
 pub use clock::ProcessClock;
 pub use control::Said;
 pub use fork::Fork;
-pub use log::ToolCallLog;
+pub use planner::{MODELS_IN_FILES, Planner};
 pub use runtime::{NewRun, Parts, Runtime, RuntimeError};
 pub use settings::{
     AgentSettings, ApprovalSettings, Lanes, ModelDefaults, PolicySettings, RunDefaults, Settings,
@@ -60,6 +61,6 @@ pub use sortie_agent::{MAX_NEUTRALISED, Particulars, neutralised, summaries_of};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
 pub use sortie_policy::{Explanation, LayerView, Opinion, View};
-pub use spawn::{MODELS_IN_FILES, Planner};
+pub use tool_call_log::ToolCallLog;
 pub use toolbox::{Toolbox, ToolboxError};
 pub use views::{Explained, LaneState, PolicyView, Whose};

@@ -10,8 +10,8 @@ use sortie_policy::{Compiled, Explanation, LayerView, View};
 use sortie_text::t;
 
 use crate::authority::Authority;
+use crate::planner::{Planner, Requester};
 use crate::runtime::{NewRun, RuntimeError};
-use crate::spawn::{Planner, Requester};
 use crate::views::{Explained, PolicyView};
 
 impl Planner {

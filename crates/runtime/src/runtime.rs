@@ -19,20 +19,20 @@ use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::active_runs::Live;
 use crate::agents::Agents;
 use crate::authority::Policies;
 use crate::clock::ProcessClock;
+use crate::details_cache::Looks;
 use crate::fork::{self, Fork};
-use crate::live::Live;
-use crate::log::{ToolCallLog, tool_calls};
-use crate::particulars::Looks;
+use crate::planner::{Planner, SpawnRefused, label_of};
+use crate::requeue::Setbacks;
 use crate::scheduler;
 use crate::session_locks::SessionLocks;
-use crate::setback::Setbacks;
 use crate::settings::Settings;
 use crate::sinks::Sink;
-use crate::spawn::{Planner, SpawnRefused, label_of};
-use crate::spawner::not_admitted;
+use crate::spawn::not_admitted;
+use crate::tool_call_log::{ToolCallLog, tool_calls};
 use crate::toolbox::ToolboxError;
 
 /// Notifications kept for a slow subscriber before it misses some.

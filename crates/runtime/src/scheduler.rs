@@ -13,12 +13,12 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::active_runs::Signals;
 use crate::crash::{self, Point};
 use crate::executor::{LetGo, execute};
-use crate::live::Signals;
-use crate::pen::PenError;
+use crate::journal_writer::PenError;
 use crate::runtime::Shared;
-use crate::{announce, runtime, setback};
+use crate::{announce, requeue, runtime};
 
 /// How often old transcripts and records are looked for.
 const JANITOR_INTERVAL: Duration = Duration::from_secs(3600);
@@ -182,7 +182,7 @@ async fn carry_out(under_way: UnderWay, claimed: Claimed, signals: watch::Receiv
         Err(_) => "the executor panicked".to_owned(),
     };
     tracing::error!(run = %fence.run, error = %what, "an executor stopped");
-    setback::give_back(&shared, fence, signals, &what).await;
+    requeue::give_back(&shared, fence, signals, &what).await;
 }
 
 fn let_go(shared: &Shared, done: Result<(), JoinError>) {

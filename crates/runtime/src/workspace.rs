@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use sortie_core::Lang;
 use sortie_text::t;
 
-use crate::spawn::SpawnRefused;
+use crate::planner::SpawnRefused;
 
 /// The folder from the root down, unless a link is on the way by now.
 pub(crate) fn checked(lang: Lang, folder: &Path) -> Result<PathBuf, SpawnRefused> {

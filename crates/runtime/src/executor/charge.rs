@@ -11,7 +11,7 @@ use sortie_text::t;
 
 use super::Executor;
 use crate::budget::{self, Unaffordable};
-use crate::pen::PenError;
+use crate::journal_writer::PenError;
 
 /// How often is looked whether others have given something back.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);

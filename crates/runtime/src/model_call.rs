@@ -11,8 +11,8 @@ use sortie_core::{
 };
 use tokio::sync::watch;
 
-use crate::live::Signals;
-use crate::past;
+use crate::active_runs::Signals;
+use crate::journal_load;
 use crate::runtime::Shared;
 
 /// How often, at most, a new place in the provider's queue is written to the record.
@@ -199,7 +199,9 @@ impl Album {
         for id in shown {
             let bytes = match self.images.get(id) {
                 Some(bytes) => Some(Arc::clone(bytes)),
-                None => past::blob(shared, run, spec, id).await.map(Arc::from),
+                None => journal_load::blob(shared, run, spec, id)
+                    .await
+                    .map(Arc::from),
             };
             if let Some(bytes) = bytes {
                 images.insert(id.clone(), bytes);

@@ -7,7 +7,7 @@ use sortie_text::text;
 
 use super::{Executor, LetGo};
 use crate::crash::{self, Point};
-use crate::pen::{InboxRead, PenError};
+use crate::journal_writer::{InboxRead, PenError};
 use crate::runtime::Shared;
 
 /// Whether the end of a run was written.

@@ -8,8 +8,8 @@ use sortie_core::{LABEL_CHARS, Lang, ModelChoice, Rules, RunSpec, Tool, ToolNarr
 use sortie_policy::{Rule, ToolFacts};
 use sortie_text::{first_chars, one_line, t};
 
+use crate::planner::{INHERIT, MODELS_IN_FILES, Planner, SpawnRefused};
 use crate::settings::Settings;
-use crate::spawn::{INHERIT, MODELS_IN_FILES, Planner, SpawnRefused};
 use crate::toolbox::facts_of;
 
 /// How much of the list of tools a refusal shows.

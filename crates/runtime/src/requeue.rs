@@ -12,8 +12,8 @@ use std::time::Duration;
 use sortie_core::{Fence, RunId, Seq, StoreError, StoreResult};
 use tokio::sync::watch;
 
-use crate::executor::ending;
-use crate::live::Signals;
+use crate::active_runs::Signals;
+use crate::executor::finish;
 use crate::runtime::Shared;
 
 /// The wait after the first stop, and after the first failure to give a run back.
@@ -132,7 +132,7 @@ async fn step(
     };
     match decided {
         Next::GoBack(_) => shared.store.release(fence, shared.clock.now()).await,
-        Next::End => ending::end_stuck(shared, fence, what).await,
+        Next::End => finish::end_stuck(shared, fence, what).await,
     }
 }
 
