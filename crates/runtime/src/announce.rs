@@ -11,7 +11,8 @@ use sortie_core::{
 };
 
 use crate::crash::{self, Point};
-use crate::runtime::Shared;
+use crate::engine::Engine;
+use crate::sinks::Sink;
 
 /// The wait after the first failed delivery outside; it doubles with each further one.
 const FIRST_RETRY_MS: i64 = 1_000;
@@ -19,34 +20,34 @@ const FIRST_RETRY_MS: i64 = 1_000;
 const LONGEST_RETRY_MS: i64 = 10 * 60 * 1_000;
 
 /// Moves what is due to parents inside the store.
-pub(crate) async fn deliver_due(shared: &Shared) -> StoreResult<()> {
+pub(crate) async fn deliver_due(engine: &Engine) -> StoreResult<()> {
     if crash::outbox_is_broken() {
         return Ok(());
     }
-    for delivered in shared.store.deliver(shared.clock.now()).await? {
+    for delivered in engine.store.deliver(engine.clock.now()).await? {
         crash::point(Point::AfterDeliver);
-        tell(shared, delivered).await;
+        tell(engine, delivered).await;
     }
     Ok(())
 }
 
-async fn tell(shared: &Shared, delivered: Delivered) {
+async fn tell(engine: &Engine, delivered: Delivered) {
     if delivered.accepted {
-        shared
+        engine
             .live
             .signal(delivered.parent, |signals| signals.inbox = true);
-        shared.hint.notify_one();
+        engine.wakeups.scheduler.notify_one();
         // One that was parked waits for a slot now.
-        shared.record_changed(delivered.parent).await;
+        engine.publisher.record_changed(delivered.parent).await;
     }
-    shared.publish(Notification {
+    engine.publisher.publish(Notification {
         task_id: delivered.announcement.child,
         session_id: delivered.session,
         root_id: delivered.root,
         parent_id: Some(delivered.parent),
         tenant: delivered.tenant,
         seq: delivered.head,
-        at: shared.clock.now(),
+        at: engine.clock.now(),
         kind: NotificationKind::Delivery {
             delivery: if delivered.accepted {
                 Delivery::Delivered
@@ -58,25 +59,24 @@ async fn tell(shared: &Shared, delivered: Delivered) {
 }
 
 /// Sends what is due to places outside the store.
-pub(crate) async fn deliver_outside(shared: &Arc<Shared>) -> StoreResult<()> {
-    for entry in shared.store.due_outside(shared.clock.now()).await? {
-        let settlement = send(shared, &entry).await;
+pub(crate) async fn deliver_outside(engine: &Engine, sinks: &[Arc<dyn Sink>]) -> StoreResult<()> {
+    for entry in engine.store.due_outside(engine.clock.now()).await? {
+        let settlement = send(engine, sinks, &entry).await;
         crash::point(Point::AfterSink);
-        shared
+        engine
             .store
-            .settle(entry.id, settlement, shared.clock.now())
+            .settle(entry.id, settlement, engine.clock.now())
             .await?;
-        shared.delivery_changed(entry.announcement.child).await;
+        engine
+            .publisher
+            .delivery_changed(entry.announcement.child)
+            .await;
     }
     Ok(())
 }
 
-async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
-    let Some(sink) = shared
-        .sinks
-        .iter()
-        .find(|sink| sink.scheme() == entry.sink.scheme)
-    else {
+async fn send(engine: &Engine, sinks: &[Arc<dyn Sink>], entry: &OutboxEntry) -> Settlement {
+    let Some(sink) = sinks.iter().find(|sink| sink.scheme() == entry.sink.scheme) else {
         return Settlement::Blocked {
             error: format!("there is no sink for {}:", entry.sink.scheme),
         };
@@ -87,13 +87,13 @@ async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
         .await
     {
         Ok(()) => Settlement::Delivered,
-        Err(error) if entry.attempts + 1 >= shared.planner.settings.max_delivery_attempts => {
+        Err(error) if entry.attempts + 1 >= engine.settings().max_delivery_attempts => {
             Settlement::Blocked {
                 error: sortie_core::with_causes(&error),
             }
         }
         Err(error) => Settlement::Retry {
-            at: retry_at(shared.clock.now(), entry.attempts),
+            at: retry_at(engine.clock.now(), entry.attempts),
             error: sortie_core::with_causes(&error),
         },
     }

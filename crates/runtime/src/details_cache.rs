@@ -4,9 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use sortie_agent::Particulars;
-use sortie_core::{RunId, RunRecord, Seq, Timestamp};
-
-use crate::runtime::{Runtime, RuntimeError};
+use sortie_core::{RunId, RunRecord, Timestamp};
 
 /// How many runs one half of the memory holds. Both are a thousand tasks, which is what a page of
 /// the list has at most; each takes a kilobyte or two.
@@ -33,7 +31,7 @@ struct Look {
 }
 
 impl Looks {
-    fn known(&self, record: &RunRecord) -> Option<Arc<Particulars>> {
+    pub(crate) fn known(&self, record: &RunRecord) -> Option<Arc<Particulars>> {
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let look = match halves.younger.get(&record.run_id) {
             Some(look) => look.clone(),
@@ -46,7 +44,7 @@ impl Looks {
         (look.created_at == record.created_at).then_some(look.particulars)
     }
 
-    fn keep(&self, record: &RunRecord, particulars: Arc<Particulars>) {
+    pub(crate) fn keep(&self, record: &RunRecord, particulars: Arc<Particulars>) {
         let look = Look {
             created_at: record.created_at,
             particulars,
@@ -71,43 +69,10 @@ impl Halves {
     }
 }
 
-impl Runtime {
-    /// What the journal of a run says beside its record, up to its end there or later; `None` if the
-    /// journal was removed.
-    pub async fn particulars(
-        &self,
-        record: &RunRecord,
-    ) -> Result<Option<Arc<Particulars>>, RuntimeError> {
-        if record.cleaned_at.is_some() || record.archived_at.is_some() {
-            return Ok(None);
-        }
-        let looks = &self.shared.looks;
-        let known = looks.known(record);
-        if let Some(known) = &known
-            && known.head >= record.head
-        {
-            return Ok(Some(Arc::clone(known)));
-        }
-        let after = known.as_ref().map_or(Seq(0), |known| known.head);
-        let entries = self.events(record.run_id, after).await?;
-        let particulars = match known {
-            Some(known) => {
-                let mut particulars = Particulars::clone(&known);
-                particulars.go_on(&entries);
-                Some(particulars)
-            }
-            None => Particulars::of(&entries),
-        };
-        let particulars = particulars.map(Arc::new);
-        if let Some(particulars) = &particulars {
-            looks.keep(record, Arc::clone(particulars));
-        }
-        Ok(particulars)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use sortie_core::Seq;
+
     use super::*;
 
     fn run(number: usize) -> RunId {

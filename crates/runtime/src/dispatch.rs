@@ -18,9 +18,9 @@ use sortie_text::{cut_middle, t, text};
 
 use crate::audit::{self, Auditor};
 use crate::authority::{self, Authority};
+use crate::engine::{Engine, store_failed};
 use crate::journal_load;
 use crate::requests;
-use crate::runtime::Shared;
 use crate::spawn::RunSpawner;
 
 /// How much a model reads about a call that did not run: it may quote what the model wrote.
@@ -33,7 +33,7 @@ const MANAGING_TOOL: &str = "subagents";
 /// Where calls of one run are dispatched.
 #[derive(Clone, Copy)]
 pub(crate) struct Dispatch<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) engine: &'a Engine,
     pub(crate) spec: &'a RunSpec,
     pub(crate) fence: Fence,
     pub(crate) authority: &'a Authority,
@@ -104,7 +104,7 @@ impl<'a> Dispatch<'a> {
                 return Prepared::Answered(Box::new(self.not_understood(call, &words)));
             }
         };
-        let Some(found) = self.shared.planner.toolbox.find(&call.name, arguments) else {
+        let Some(found) = self.engine.planner.toolbox.find(&call.name, arguments) else {
             let known = self.spec.tools.join(", ");
             let words = text(
                 lang,
@@ -130,7 +130,7 @@ impl<'a> Dispatch<'a> {
             )));
         }
         let problems = self
-            .shared
+            .engine
             .planner
             .toolbox
             .problems(&ready.facts.name, &ready.arguments);
@@ -169,7 +169,7 @@ impl<'a> Dispatch<'a> {
             ready.ruling.approved = Some(ApprovedBy::Grant { rule });
             return Asked::Allowed(ready.sorted());
         }
-        if !self.shared.planner.settings.approvals.wait {
+        if !self.engine.settings().approvals.wait {
             ready.ruling.decision = Decision::Deny;
             let words = t!(
                 self.spec.lang,
@@ -180,7 +180,7 @@ impl<'a> Dispatch<'a> {
         }
         let effect = EffectId::new(self.fence.run, &ready.call.id);
         let preview = self.preview(&ready, &effect).await;
-        let redactor = &self.shared.redactor;
+        let redactor = &self.engine.redactor;
         let arguments = redactor.clean_json(&ready.arguments);
         let dangers = self.authority.dangers(ready.facts, &ready.arguments);
         let request = requests::approval(
@@ -210,8 +210,8 @@ impl<'a> Dispatch<'a> {
                 },
             },
             requests::expiry(
-                self.shared.clock.now(),
-                self.shared.planner.settings.approvals.expiry,
+                self.engine.clock.now(),
+                self.engine.settings().approvals.expiry,
             ),
         );
         Asked::Waits(self.asked(&ready, request))
@@ -255,9 +255,9 @@ impl<'a> Dispatch<'a> {
         let effect = EffectId::new(self.fence.run, &ready.call.id);
         let around = self.around(ready);
         let context = self.context(ready.call, &effect, &around);
-        let started = self.shared.clock.now();
+        let started = self.engine.clock.now();
         let reply = ready.tool.run(&context, ready.arguments.clone()).await;
-        let elapsed_ms = self.shared.clock.now().ms_since(started);
+        let elapsed_ms = self.engine.clock.now().ms_since(started);
         self.finished(ready, reply, elapsed_ms)
     }
 
@@ -294,7 +294,7 @@ impl<'a> Dispatch<'a> {
     async fn allowed_before(self, ready: &Ready<'a>) -> Option<String> {
         let scope = self.spec.session.in_folder(&self.spec.workspace);
         let grants = match self
-            .shared
+            .engine
             .store
             .grants(self.spec.tenant.as_ref(), &scope)
             .await
@@ -302,7 +302,7 @@ impl<'a> Dispatch<'a> {
             Ok(grants) => grants,
             Err(error) => {
                 // Without them a person is asked once more, which does no harm.
-                self.shared.store_failed("reading grants", &error);
+                store_failed("reading grants", &error);
                 return None;
             }
         };
@@ -322,7 +322,7 @@ impl<'a> Dispatch<'a> {
         let around = self.around(ready);
         let context = self.context(ready.call, effect, &around);
         let preview = ready.tool.preview(&context, &ready.arguments).await?;
-        let clean = self.shared.redactor.clean(&preview).into_owned();
+        let clean = self.engine.redactor.clean(&preview).into_owned();
         Some(cut_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
     }
 
@@ -355,7 +355,7 @@ impl<'a> Dispatch<'a> {
         answer: ToolAnswer,
         elapsed_ms: u64,
     ) -> Finished {
-        let clean = self.shared.redactor.clean(&answer.text).into_owned();
+        let clean = self.engine.redactor.clean(&answer.text).into_owned();
         let (words, whole) = bound_result(self.spec.lang, clean);
         let mut blobs: Vec<Blob> = whole.into_iter().map(blob_of).collect();
         let full = blobs.first().map(|blob| blob.id.clone());
@@ -394,11 +394,11 @@ impl<'a> Dispatch<'a> {
     /// A question of the run's own; where nobody can answer, it has its answer at once.
     fn inquires(self, ready: &Ready<'a>, question: Question, timeout: Duration) -> Finished {
         let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let expires_at = requests::expiry(self.shared.clock.now(), timeout);
+        let expires_at = requests::expiry(self.engine.clock.now(), timeout);
         let request = requests::question(&effect, self.spec, question, expires_at);
         if let RequestKind::Question(question) = &request.kind
             && question.to == Addressee::Person
-            && !self.shared.planner.settings.approvals.wait
+            && !self.engine.settings().approvals.wait
         {
             let (status, words) = requests::unanswered(self.spec.lang, question);
             return self.refused(ready, status, &words);
@@ -475,7 +475,7 @@ impl<'a> Dispatch<'a> {
         Auditor {
             run: self.fence.run,
             spec: self.spec,
-            redactor: &self.shared.redactor,
+            redactor: &self.engine.redactor,
         }
     }
 
@@ -491,7 +491,7 @@ impl<'a> Dispatch<'a> {
     {
         Around {
             spawner: RunSpawner {
-                shared: self.shared,
+                engine: self.engine,
                 claim: ParentClaim {
                     fence: self.fence,
                     reached: self.head,
@@ -502,7 +502,7 @@ impl<'a> Dispatch<'a> {
                 not_after: self.not_after,
             },
             blobs: RunBlobs {
-                shared: self.shared,
+                engine: self.engine,
                 fence: self.fence,
                 spec: self.spec,
             },
@@ -593,7 +593,7 @@ fn approved_by(request: &Request, reply: &Reply) -> Option<ApprovedBy> {
 
 /// Reads the long outputs of one run.
 struct RunBlobs<'a> {
-    shared: &'a Shared,
+    engine: &'a Engine,
     fence: Fence,
     spec: &'a RunSpec,
 }
@@ -601,7 +601,7 @@ struct RunBlobs<'a> {
 #[async_trait]
 impl BlobReader for RunBlobs<'_> {
     async fn read_blob(&self, id: &BlobId) -> Option<Vec<u8>> {
-        journal_load::blob(self.shared, self.fence.run, self.spec, id).await
+        journal_load::blob(self.engine, self.fence.run, self.spec, id).await
     }
 }
 

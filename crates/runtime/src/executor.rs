@@ -25,11 +25,11 @@ use crate::authority::Authority;
 use crate::budget;
 use crate::crash::{self, Point};
 use crate::dispatch::{Asked, Dispatch, Finished, Prepared, Ready, Settled};
+use crate::engine::Engine;
 use crate::journal_load::{self, Unreadable};
 use crate::journal_writer::{Facts, InboxRead, Pen, PenError};
 use crate::model_call::{Album, Asking, Reply};
 use crate::requests;
-use crate::runtime::Shared;
 use charge::{Charge, Reservation};
 use finish::FinishResult;
 
@@ -51,21 +51,21 @@ pub(crate) enum LetGo {
 
 /// Executes a claimed run until it can be let go of.
 pub(crate) async fn execute(
-    shared: Arc<Shared>,
+    engine: Arc<Engine>,
     claimed: Claimed,
     signals: watch::Receiver<Signals>,
 ) -> Result<LetGo, PenError> {
     let fence = claimed.fence;
-    let state = match journal_load::load(&shared, claimed.entries).await {
+    let state = match journal_load::load(&engine, claimed.entries).await {
         Ok(state) => state,
-        Err(Unreadable::Damaged(what)) => return finish::give_up(&shared, fence, &what).await,
+        Err(Unreadable::Damaged(what)) => return finish::give_up(&engine, fence, &what).await,
         Err(Unreadable::Failed(error)) => return Err(error.into()),
     };
     let spec = Arc::clone(state.spec());
     let woken = fence.epoch.0 > 1;
     let inbox_waiting = woken || claimed.inbox_waiting;
     if fence.epoch.0 == 1 {
-        shared.notify(
+        engine.publisher.notify(
             fence.run,
             &spec,
             state.head(),
@@ -76,16 +76,16 @@ pub(crate) async fn execute(
         );
     }
     let executor = Executor {
-        authority: Arc::new(Authority::of(Arc::clone(&spec), shared.policies.of(&spec))),
+        authority: Arc::new(Authority::of(Arc::clone(&spec), engine.policies.of(&spec))),
         system: with_workspace(&spec.agent.prompt, spec.lang, &spec.workspace).into(),
-        tools: shared.planner.toolbox.specs(&spec.tools),
+        tools: engine.planner.toolbox.specs(&spec.tools),
         pen: Pen::new(
-            Arc::clone(&shared.store),
-            Arc::clone(&shared.clock),
+            Arc::clone(&engine.store),
+            Arc::clone(&engine.clock),
             fence,
             state,
         ),
-        shared,
+        engine,
         spec,
         fence,
         signals,
@@ -99,7 +99,7 @@ pub(crate) async fn execute(
 }
 
 struct Executor {
-    shared: Arc<Shared>,
+    engine: Arc<Engine>,
     spec: Arc<RunSpec>,
     fence: Fence,
     pen: Pen,
@@ -198,7 +198,7 @@ impl Executor {
             }
             if signals.inbox {
                 // Before the look, so that what comes after it is not forgotten.
-                self.shared
+                self.engine
                     .live
                     .signal(self.fence.run, |signals| signals.inbox = false);
             }
@@ -209,7 +209,7 @@ impl Executor {
                 return self.rest().await;
             }
             self.tell_waiting();
-            let now = self.shared.clock.now();
+            let now = self.engine.clock.now();
             match self.pen.state().next_step(now, cancel.as_ref()) {
                 Step::CallModel(call) => self.call_model(call).await?,
                 Step::Compact(compaction) => self.compact(*compaction).await?,
@@ -232,7 +232,7 @@ impl Executor {
         let auditor = Auditor {
             run: self.fence.run,
             spec: &self.spec,
-            redactor: &self.shared.redactor,
+            redactor: &self.engine.redactor,
         };
         let taken = self.pen.take_inbox(hinted, |state, entry| {
             auditor.answered_by_children(state, entry)
@@ -248,7 +248,7 @@ impl Executor {
     async fn settle_in(&mut self) -> Result<Option<Outcome>, PenError> {
         if self.spec.isolation == Isolation::Worktree && self.pen.state().worktree().is_none() {
             let made = self
-                .shared
+                .engine
                 .worktrees
                 .create(self.fence.run, &self.spec.workspace)
                 .await;
@@ -265,7 +265,7 @@ impl Executor {
         }
         if let Some(worktree) = self.pen.state().worktree() {
             let authority =
-                Authority::of(Arc::clone(&self.spec), self.shared.policies.of(&self.spec));
+                Authority::of(Arc::clone(&self.spec), self.engine.policies.of(&self.spec));
             self.authority = Arc::new(authority.in_folder(&worktree.workspace));
             let prompt = &self.spec.agent.prompt;
             self.system = with_workspace(prompt, self.spec.lang, &worktree.workspace).into();
@@ -283,7 +283,7 @@ impl Executor {
             }
         };
         let asking = Asking {
-            shared: Arc::clone(&self.shared),
+            engine: Arc::clone(&self.engine),
             fence: self.fence,
             spec: Arc::clone(&self.spec),
             head: self.pen.state().head(),
@@ -372,7 +372,7 @@ impl Executor {
             })
             .await?;
         // Nobody is asked again without saying so.
-        if let Step::CallModel(next) = self.pen.state().next_step(self.shared.clock.now(), None) {
+        if let Step::CallModel(next) = self.pen.state().next_step(self.engine.clock.now(), None) {
             self.notify(NotificationKind::Retrying {
                 error: error.message,
                 model: next.model,
@@ -407,12 +407,12 @@ impl Executor {
 
     async fn call_tools(&mut self, calls: &[OpenCall]) -> Result<(), PenError> {
         crash::tool_call(&self.spec.task);
-        let shared = Arc::clone(&self.shared);
+        let engine = Arc::clone(&self.engine);
         let spec = Arc::clone(&self.spec);
         let authority = Arc::clone(&self.authority);
         let worktree = self.pen.state().worktree().cloned();
         let dispatch = Dispatch {
-            shared: &shared,
+            engine: &engine,
             spec: &spec,
             fence: self.fence,
             authority: &authority,
@@ -529,7 +529,7 @@ impl Executor {
             }
             let mut finished = Vec::new();
             match self
-                .interruptions(self.shared.planner.settings.shutdown_grace)
+                .interruptions(self.engine.settings().shutdown_grace)
                 .race(running.next())
                 .await
             {
@@ -566,7 +566,7 @@ impl Executor {
             return Ok(CallProgress::Stopped);
         }
         let intent = match self
-            .interruptions(self.shared.planner.settings.shutdown_grace)
+            .interruptions(self.engine.settings().shutdown_grace)
             .race(dispatch.settle(ready))
             .await
         {
@@ -581,7 +581,7 @@ impl Executor {
         self.pen.settle().await?;
         self.announce_call(ready.call);
         match self
-            .interruptions(self.shared.planner.settings.shutdown_grace)
+            .interruptions(self.engine.settings().shutdown_grace)
             .race(dispatch.run(ready))
             .await
         {
@@ -608,7 +608,7 @@ impl Executor {
         for request in asked {
             // Whoever answers must find the request in the store.
             self.pen.settle().await?;
-            let request = requests::open(self.fence, &self.spec, request, self.shared.clock.now());
+            let request = requests::open(self.fence, &self.spec, request, self.engine.clock.now());
             self.notify(NotificationKind::Asked {
                 request: Box::new(request),
             });
@@ -627,12 +627,12 @@ impl Executor {
     async fn park(&mut self) -> Result<ParkResult, PenError> {
         self.pen.settle().await?;
         let parked = self
-            .shared
+            .engine
             .store
             .park(Park {
                 fence: self.fence,
                 follows: self.pen.state().head(),
-                at: self.shared.clock.now(),
+                at: self.engine.clock.now(),
                 waiting_on: self.pen.state().waiting_on().unwrap_or(WaitingOn::Children),
             })
             .await?;
@@ -652,9 +652,9 @@ impl Executor {
 
     /// Gives the run back; the store knows whether it still is to rest.
     async fn rest(self) -> Result<LetGo, PenError> {
-        let (shared, run) = (Arc::clone(&self.shared), self.fence.run);
+        let (engine, run) = (Arc::clone(&self.engine), self.fence.run);
         let let_go = self.release().await?;
-        shared.rested(run).await;
+        engine.publisher.rested(run).await;
         Ok(let_go)
     }
 
@@ -670,9 +670,9 @@ impl Executor {
 
     async fn release(mut self) -> Result<LetGo, PenError> {
         self.pen.settle().await?;
-        self.shared
+        self.engine
             .store
-            .release(self.fence, self.shared.clock.now())
+            .release(self.fence, self.engine.clock.now())
             .await?;
         Ok(LetGo::Released)
     }
@@ -684,7 +684,7 @@ impl Executor {
             signals: self.signals.clone(),
             grace,
             time_left: deadline
-                .map(|deadline| Duration::from_millis(deadline.ms_since(self.shared.clock.now()))),
+                .map(|deadline| Duration::from_millis(deadline.ms_since(self.engine.clock.now()))),
         }
     }
 
@@ -695,7 +695,7 @@ impl Executor {
         }
         let images = self
             .album
-            .of(&self.shared, self.fence.run, &self.spec, &call.messages)
+            .of(&self.engine, self.fence.run, &self.spec, &call.messages)
             .await;
         Ok(ModelRequest {
             asker: Asker {
@@ -734,7 +734,8 @@ impl Executor {
     }
 
     fn notify(&self, kind: NotificationKind) {
-        self.shared
+        self.engine
+            .publisher
             .notify(self.fence.run, &self.spec, self.pen.state().head(), kind);
     }
 }

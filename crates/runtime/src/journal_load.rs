@@ -3,7 +3,7 @@
 use sortie_agent::{IllegalEvent, MAX_EARLIER_RUNS, Past, RunState};
 use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq, StoreError, StoreResult};
 
-use crate::runtime::Shared;
+use crate::engine::{Engine, store_failed};
 
 /// Why a run cannot be loaded.
 pub(crate) enum Unreadable {
@@ -38,27 +38,27 @@ impl From<IllegalEvent> for Unreadable {
 ///
 /// Takes the journal away: a run that waits for a model would keep it until it ends.
 pub(crate) async fn load(
-    shared: &Shared,
+    engine: &Engine,
     entries: StoreResult<Vec<JournalEntry>>,
 ) -> Result<RunState, Unreadable> {
     let entries = entries?;
-    let past = past_of(shared, &entries).await?;
+    let past = past_of(engine, &entries).await?;
     Ok(RunState::fold_owned(&past, entries)?)
 }
 
 /// A long output of a run, or of the run that it goes on from.
 pub(crate) async fn blob(
-    shared: &Shared,
+    engine: &Engine,
     run: RunId,
     spec: &RunSpec,
     id: &BlobId,
 ) -> Option<Vec<u8>> {
     let earlier = earlier_than(spec).map(|earlier| earlier.run);
     for owner in std::iter::once(run).chain(earlier) {
-        match shared.store.blob(owner, id).await {
+        match engine.store.blob(owner, id).await {
             Ok(Some(bytes)) => return Some(bytes),
             Ok(None) => {}
-            Err(error) => shared.store_failed("reading an output", &error),
+            Err(error) => store_failed("reading an output", &error),
         }
     }
     None
@@ -74,14 +74,14 @@ struct Earlier {
 
 /// What happened in the runs that this one goes on from, oldest first. Where the beginning was
 /// archived or deleted, or is too long ago, the model is told that it is missing.
-async fn past_of(shared: &Shared, entries: &[JournalEntry]) -> Result<Past, Unreadable> {
+async fn past_of(engine: &Engine, entries: &[JournalEntry]) -> Result<Past, Unreadable> {
     let mut chain = Vec::new();
     let mut next = entries.first().and_then(earlier);
     while let Some(earlier_run) = next
         && chain.len() < MAX_EARLIER_RUNS
     {
         // Only the first entry, so that one journal at a time is in memory.
-        let first = match shared.store.first(earlier_run.run).await {
+        let first = match engine.store.first(earlier_run.run).await {
             Ok(first) => first,
             Err(StoreError::NotFound(_)) => None,
             Err(error) => return Err(error.into()),
@@ -95,7 +95,7 @@ async fn past_of(shared: &Shared, entries: &[JournalEntry]) -> Result<Past, Unre
         Some(_) => Past::missing(),
     };
     for Earlier { run, up_to } in chain.into_iter().rev() {
-        let mut entries = match shared.store.read(run, Seq(0)).await {
+        let mut entries = match engine.store.read(run, Seq(0)).await {
             Ok(entries) => entries,
             // Removed since the look above.
             Err(StoreError::NotFound(_)) => Vec::new(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use sortie_core::{CallId, EffectId, Event, JournalEntry, Recovery, RunId, Seq, StoreError};
 
-use crate::runtime::Shared;
+use crate::engine::{Engine, store_failed};
 
 /// The calls that were about to run and have no result.
 fn unfinished(entries: &[JournalEntry]) -> Vec<CallId> {
@@ -22,31 +22,29 @@ fn unfinished(entries: &[JournalEntry]) -> Vec<CallId> {
     open.into_iter().collect()
 }
 
-impl Shared {
-    /// Stops what the calls of these runs left running, which have ended and are executed by no
-    /// process. Returns when it is stopped.
-    pub(crate) async fn stop_leftovers(&self, runs: Vec<RunId>) {
-        for run in runs {
-            match self.store.read(run, Seq(0)).await {
-                Ok(entries) => self.stop_calls(run, unfinished(&entries)).await,
-                // Deleted meanwhile, which stopped them first.
-                Err(StoreError::NotFound(_)) => {}
-                Err(error) => {
-                    self.store_failed("reading what a call may have left running", &error);
-                }
+/// Stops what the calls of these runs left running, which have ended and are executed by no
+/// process. Returns when it is stopped.
+pub(crate) async fn stop_leftovers(engine: &Engine, runs: Vec<RunId>) {
+    for run in runs {
+        match engine.store.read(run, Seq(0)).await {
+            Ok(entries) => stop_calls(engine, run, unfinished(&entries)).await,
+            // Deleted meanwhile, which stopped them first.
+            Err(StoreError::NotFound(_)) => {}
+            Err(error) => {
+                store_failed("reading what a call may have left running", &error);
             }
         }
     }
+}
 
-    /// Stops what these calls of a run left running.
-    pub(crate) async fn stop_calls(&self, run: RunId, calls: Vec<CallId>) {
-        for call in calls {
-            let effect = EffectId::new(run, &call);
-            for tool in self.planner.toolbox.tools() {
-                if let Recovery::Once(Some(remains)) = tool.recovery() {
-                    let ended = remains.stop(&effect).await;
-                    tracing::info!(%effect, ended, "stopped what a call of a dead process had left running");
-                }
+/// Stops what these calls of a run left running.
+pub(crate) async fn stop_calls(engine: &Engine, run: RunId, calls: Vec<CallId>) {
+    for call in calls {
+        let effect = EffectId::new(run, &call);
+        for tool in engine.planner.toolbox.tools() {
+            if let Recovery::Once(Some(remains)) = tool.recovery() {
+                let ended = remains.stop(&effect).await;
+                tracing::info!(%effect, ended, "stopped what a call of a dead process had left running");
             }
         }
     }

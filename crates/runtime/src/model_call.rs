@@ -12,8 +12,8 @@ use sortie_core::{
 use tokio::sync::watch;
 
 use crate::active_runs::Signals;
+use crate::engine::{Engine, store_failed};
 use crate::journal_load;
-use crate::runtime::Shared;
 
 /// How often, at most, a new place in the provider's queue is written to the record.
 const BETWEEN_HOLDS: Duration = Duration::from_millis(500);
@@ -21,7 +21,7 @@ const BETWEEN_HOLDS: Duration = Duration::from_millis(500);
 /// The run that asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) engine: Arc<Engine>,
     pub(crate) fence: Fence,
     pub(crate) spec: Arc<RunSpec>,
     pub(crate) head: Seq,
@@ -67,11 +67,11 @@ impl Asking {
         held: watch::Sender<Option<Held>>,
         changes: watch::Receiver<Option<Held>>,
     ) -> Result<ModelAnswer, ModelError> {
-        let model = self.shared.models.find(&request.model)?;
+        let model = self.engine.models.find(&request.model)?;
         let question = async {
             // Dropped with the question, which ends the showing too.
             let deltas = Deltas {
-                shared: &self.shared,
+                engine: &self.engine,
                 run: self.fence.run,
                 held,
             };
@@ -85,7 +85,7 @@ impl Asking {
     async fn show_holds(&self, mut changes: watch::Receiver<Option<Held>>) {
         while changes.changed().await.is_ok() {
             let held = *changes.borrow_and_update();
-            self.shared.notify(
+            self.engine.publisher.notify(
                 self.fence.run,
                 &self.spec,
                 self.head,
@@ -98,10 +98,10 @@ impl Asking {
                 fence: self.fence,
                 position: held.map(|held| held.position),
             };
-            match self.shared.store.hold(hold).await {
+            match self.engine.store.hold(hold).await {
                 // Somebody else has the run; the next append says so.
                 Ok(()) | Err(StoreError::Fenced { .. }) => {}
-                Err(error) => self.shared.store_failed("noting a wait", &error),
+                Err(error) => store_failed("noting a wait", &error),
             }
             tokio::select! {
                 biased;
@@ -149,14 +149,14 @@ async fn closed(changes: &watch::Receiver<Option<Held>>) {
 }
 
 struct Deltas<'a> {
-    shared: &'a Shared,
+    engine: &'a Engine,
     run: RunId,
     held: watch::Sender<Option<Held>>,
 }
 
 impl DeltaSink for Deltas<'_> {
     fn text(&self, delta: &str) {
-        self.shared.delta(self.run, delta);
+        self.engine.publisher.delta(self.run, delta);
     }
 
     fn held(&self, held: Option<Held>) {
@@ -185,7 +185,7 @@ impl Album {
     /// The bytes of all pictures that `messages` show and that are still there.
     pub(crate) async fn of(
         &mut self,
-        shared: &Shared,
+        engine: &Engine,
         run: RunId,
         spec: &RunSpec,
         messages: &[SharedMessage],
@@ -199,7 +199,7 @@ impl Album {
         for id in shown {
             let bytes = match self.images.get(id) {
                 Some(bytes) => Some(Arc::clone(bytes)),
-                None => journal_load::blob(shared, run, spec, id)
+                None => journal_load::blob(engine, run, spec, id)
                     .await
                     .map(Arc::from),
             };

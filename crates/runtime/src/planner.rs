@@ -22,7 +22,7 @@ use sortie_text::{first_chars, one_line, t, text};
 
 use crate::agents::Agents;
 use crate::authority::Hashes;
-use crate::runtime::NewRun;
+use crate::new_run::NewRun;
 use crate::settings::{AgentSettings, ModelDefaults, Settings};
 use crate::toolbox::{Toolbox, ToolboxError};
 use crate::workspace;

@@ -10,9 +10,10 @@ use sortie_policy::{Compiled, Explanation, LayerView, View};
 use sortie_text::t;
 
 use crate::authority::Authority;
+use crate::new_run::NewRun;
 use crate::planner::{Planner, Requester};
-use crate::runtime::{NewRun, RuntimeError};
-use crate::views::{Explained, PolicyView};
+use crate::runtime::RuntimeError;
+use crate::runtime::{Explained, PolicyView};
 
 impl Planner {
     /// What a run of this agent would be admitted with: as a child of a main run, or, for the main

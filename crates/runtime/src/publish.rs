@@ -1,10 +1,97 @@
-//! How the world hears that records changed. Hints: the records are the truth.
+//! Live events for subscribers. They are hints: the records are the truth.
 
-use sortie_core::{About, Notification, NotificationKind, RunId, RunRecord};
+use std::sync::Arc;
 
-use crate::runtime::Shared;
+use sortie_core::{
+    About, Clock, Ended, Notification, NotificationKind, Outcome, RunId, RunRecord, RunSpec, Seq,
+    Store,
+};
+use tokio::sync::broadcast;
 
-impl Shared {
+use crate::engine::store_failed;
+
+/// Notifications kept for a slow subscriber before it misses some.
+const NOTIFICATIONS_KEPT: usize = 4096;
+/// Pieces of text kept for a slow watcher before it misses some.
+const DELTAS_KEPT: usize = 1024;
+
+/// Publishes what happens to runs, and what models write, to every subscriber.
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    notifications: broadcast::Sender<Notification>,
+    deltas: broadcast::Sender<(RunId, Arc<str>)>,
+}
+
+impl Publisher {
+    pub(crate) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            store,
+            clock,
+            notifications: broadcast::Sender::new(NOTIFICATIONS_KEPT),
+            deltas: broadcast::Sender::new(DELTAS_KEPT),
+        }
+    }
+
+    /// Hears what happens from now on. Missing some is no loss: the records are the truth.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notification> {
+        self.notifications.subscribe()
+    }
+
+    /// Hears what models say while they say it.
+    pub(crate) fn watch_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
+        self.deltas.subscribe()
+    }
+
+    pub(crate) fn publish(&self, notification: Notification) {
+        // An error means that nobody listens, which is nobody's loss.
+        self.notifications.send(notification).ok();
+    }
+
+    pub(crate) fn notify(&self, run: RunId, spec: &RunSpec, seq: Seq, kind: NotificationKind) {
+        self.publish(Notification {
+            task_id: run,
+            session_id: spec.session.clone(),
+            root_id: spec.root,
+            parent_id: spec.parent.as_ref().map(|parent| parent.run),
+            tenant: spec.tenant.clone(),
+            seq,
+            at: self.clock.now(),
+            kind,
+        });
+    }
+
+    pub(crate) fn delta(&self, run: RunId, text: &str) {
+        if self.deltas.receiver_count() > 0 {
+            // As above: nobody listens any more.
+            self.deltas.send((run, text.into())).ok();
+        }
+    }
+
+    /// Publishes that a run was admitted.
+    pub(crate) fn admitted(&self, run: RunId, spec: &RunSpec) {
+        let kind = NotificationKind::Queued {
+            agent: spec.agent.name.clone(),
+            label: spec.label.clone(),
+        };
+        self.notify(run, spec, Seq(1), kind);
+    }
+
+    /// Publishes that a run ended.
+    pub(crate) fn ended(&self, ended: Ended) {
+        self.publish(Notification {
+            task_id: ended.run,
+            session_id: ended.session,
+            root_id: ended.root,
+            parent_id: ended.parent,
+            tenant: ended.tenant,
+            seq: ended.head,
+            at: self.clock.now(),
+            kind: ended_kind(&ended.outcome),
+        });
+    }
+
     /// Tells of a run by what its record says.
     pub(crate) async fn tell(&self, run: RunId, kind: impl FnOnce(&RunRecord) -> NotificationKind) {
         match self.store.get(run).await {
@@ -21,7 +108,7 @@ impl Shared {
                     kind,
                 });
             }
-            Err(error) => self.store_failed("telling of a change", &error),
+            Err(error) => store_failed("telling of a change", &error),
         }
     }
 
@@ -74,5 +161,17 @@ impl Shared {
             at: self.clock.now(),
             kind,
         });
+    }
+}
+
+fn ended_kind(outcome: &Outcome) -> NotificationKind {
+    let error = outcome.error().unwrap_or_default();
+    match outcome {
+        Outcome::Completed { text } => NotificationKind::Completed {
+            result: text.clone(),
+        },
+        Outcome::Failed { .. } => NotificationKind::Failed { error },
+        Outcome::Timeout { .. } => NotificationKind::Timeout { error },
+        Outcome::Cancelled { .. } => NotificationKind::Cancelled { error },
     }
 }

@@ -8,7 +8,7 @@ use sortie_core::{
 };
 use sortie_text::{cut_middle, t};
 
-use crate::runtime::millis;
+use crate::engine::millis;
 
 /// The longest question.
 const MAX_QUESTION_CHARS: usize = 4_000;

@@ -13,8 +13,8 @@ use sortie_core::{Fence, RunId, Seq, StoreError, StoreResult};
 use tokio::sync::watch;
 
 use crate::active_runs::Signals;
+use crate::engine::{Engine, store_failed};
 use crate::executor::finish;
-use crate::runtime::Shared;
 
 /// The wait after the first stop, and after the first failure to give a run back.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
@@ -88,22 +88,22 @@ pub(crate) fn wait_after(tries: u32) -> Duration {
 /// Gives back a run whose executor stopped. Tries until the store accepts it, the claim is lost or
 /// the runtime shuts down; the next process then recovers the run.
 pub(crate) async fn give_back(
-    shared: &Shared,
+    engine: &Engine,
     fence: Fence,
     mut signals: watch::Receiver<Signals>,
     what: &str,
 ) {
     let mut next = None;
     for tries in 0.. {
-        match step(shared, fence, &mut next, &mut signals, what).await {
+        match step(engine, fence, &mut next, &mut signals, what).await {
             Ok(()) => return,
             // Also the end of a run whose last commit was reported as failed and did happen.
             Err(StoreError::Fenced { .. }) => {
-                shared.setbacks.clear(fence.run);
-                shared.record_changed(fence.run).await;
+                engine.setbacks.clear(fence.run);
+                engine.publisher.record_changed(fence.run).await;
                 return;
             }
-            Err(error) => shared.store_failed("give a task back", &error),
+            Err(error) => store_failed("give a task back", &error),
         }
         let is_over = wait(&mut signals, wait_after(tries)).await;
         if is_over {
@@ -113,7 +113,7 @@ pub(crate) async fn give_back(
 }
 
 async fn step(
-    shared: &Shared,
+    engine: &Engine,
     fence: Fence,
     next: &mut Option<Next>,
     signals: &mut watch::Receiver<Signals>,
@@ -122,8 +122,8 @@ async fn step(
     let decided = match *next {
         Some(next) => next,
         None => {
-            let head = shared.store.get(fence.run).await?.head;
-            let decided = shared.setbacks.note(fence.run, head);
+            let head = engine.store.get(fence.run).await?.head;
+            let decided = engine.setbacks.note(fence.run, head);
             if let Next::GoBack(delay) = decided {
                 wait(signals, delay).await;
             }
@@ -131,8 +131,8 @@ async fn step(
         }
     };
     match decided {
-        Next::GoBack(_) => shared.store.release(fence, shared.clock.now()).await,
-        Next::End => finish::end_stuck(shared, fence, what).await,
+        Next::GoBack(_) => engine.store.release(fence, engine.clock.now()).await,
+        Next::End => finish::end_stuck(engine, fence, what).await,
     }
 }
 

@@ -5,17 +5,18 @@ use std::path::Path;
 use async_trait::async_trait;
 use sortie_core::{
     Admission, Admit, Announce, Answerer, CallId, Cancellation, CancelledBy, ChildRef, ChildWait,
-    InboxItem, Lang, ListFilter, ManageRequest, NotificationKind, OpenRequest, Outcome,
-    ParentClaim, Refusal, Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec,
-    Sender, SpawnRequest, Spawned, Spawner, StoreError, StoreResult, Timestamp, ToolAnswer,
-    ToolFailure, ToolOutcome, ToolReply,
+    InboxItem, Lang, ListFilter, ManageRequest, OpenRequest, Outcome, ParentClaim, Refusal,
+    Replied, Reply, RequestFilter, RequestKind, RunId, RunRecord, RunSpec, Sender, SpawnRequest,
+    Spawned, Spawner, StoreError, StoreResult, Timestamp, ToolAnswer, ToolFailure, ToolOutcome,
+    ToolReply,
 };
 use sortie_text::{first_chars, outcome_error, t, text};
 
+use crate::changes;
 use crate::crash::{self, Point};
+use crate::engine::{Engine, store_failed};
 use crate::planner::Requester;
 use crate::requeue;
-use crate::runtime::Shared;
 
 /// How much of a child's result a listing shows.
 const LISTED_RESULT_CHARS: usize = 200;
@@ -25,7 +26,7 @@ const MAX_TRIES_TO_ADMIT: u32 = 64;
 
 /// Starts and manages children for one call of one run.
 pub(crate) struct RunSpawner<'a> {
-    pub(crate) shared: &'a Shared,
+    pub(crate) engine: &'a Engine,
     pub(crate) claim: ParentClaim,
     pub(crate) spec: &'a RunSpec,
     pub(crate) call: &'a CallId,
@@ -49,9 +50,9 @@ impl Spawner for RunSpawner<'_> {
             workspace: self.workspace,
             not_after: self.not_after,
         };
-        let run = self.shared.clock.new_run_id();
+        let run = self.engine.clock.new_run_id();
         let spec = self
-            .shared
+            .engine
             .planner
             .child_spec(requester, run, request, continues)
             .map_err(|refused| ToolFailure::new(refused.0))?;
@@ -69,11 +70,11 @@ impl Spawner for RunSpawner<'_> {
         crash::point(Point::AfterAdmit);
         match admission {
             Admission::Admitted { queue_position } => {
-                self.shared.admitted(child.run, &spec);
+                self.engine.admitted(child.run, &spec);
                 Ok(Spawned {
                     child,
                     queue_position: Some(queue_position)
-                        .filter(|position| *position > self.shared.free_slots()),
+                        .filter(|position| *position > self.engine.free_slots()),
                     announces,
                 })
             }
@@ -109,15 +110,15 @@ impl RunSpawner<'_> {
     async fn admit(&self, run: RunId, spec: &RunSpec) -> StoreResult<Admission> {
         let mut tries = 0;
         loop {
-            let admitted = self.shared.store.admit(Admit {
+            let admitted = self.engine.store.admit(Admit {
                 run,
                 spec: spec.clone(),
-                at: self.shared.clock.now(),
+                at: self.engine.clock.now(),
                 parent: Some(self.claim),
             });
             match admitted.await {
                 Err(error @ StoreError::Failed { .. }) if tries < MAX_TRIES_TO_ADMIT => {
-                    self.shared.store_failed("admit a child", &error);
+                    store_failed("admit a child", &error);
                     tokio::time::sleep(requeue::wait_after(tries)).await;
                     tries += 1;
                 }
@@ -169,7 +170,7 @@ impl RunSpawner<'_> {
             from: Sender::Parent,
             text: message,
         };
-        self.shared
+        self.engine
             .steer(child.run_id, item)
             .await
             .map_err(|error| ToolFailure::new(error.to_string()))?;
@@ -187,7 +188,7 @@ impl RunSpawner<'_> {
             reason: "the parent no longer needs it".to_owned(),
         };
         let report = self
-            .shared
+            .engine
             .cancel(child.run_id, cancellation)
             .await
             .map_err(|error| ToolFailure::new(error.to_string()))?;
@@ -201,7 +202,7 @@ impl RunSpawner<'_> {
     /// The question that is meant, by its own id, or by the id or label of the child that asks it, and
     /// the child. A child that asks several things has to be answered by their ids.
     async fn question(&self, wanted: &str) -> Option<(OpenRequest, RunRecord)> {
-        if let Ok(asked) = self.shared.store.find_request(wanted).await
+        if let Ok(asked) = self.engine.store.find_request(wanted).await
             && let Some(found) = self.of_own_child(asked).await
         {
             return Some(found);
@@ -210,7 +211,7 @@ impl RunSpawner<'_> {
             run: Some(self.child(wanted).await.ok()?.run_id),
             ..RequestFilter::default()
         };
-        let open = self.shared.store.requests(filter).await.ok()?;
+        let open = self.engine.store.requests(filter).await.ok()?;
         let mut asked = open.into_iter().filter(is_question);
         match (asked.next(), asked.next()) {
             (Some(only), None) => self.of_own_child(only).await,
@@ -219,7 +220,7 @@ impl RunSpawner<'_> {
     }
 
     async fn of_own_child(&self, asked: OpenRequest) -> Option<(OpenRequest, RunRecord)> {
-        let child = self.shared.store.get(asked.task_id).await.ok()?;
+        let child = self.engine.store.get(asked.task_id).await.ok()?;
         let own = child.parent == Some(self.claim.fence.run) && is_question(&asked);
         own.then_some((asked, child))
     }
@@ -231,9 +232,9 @@ impl RunSpawner<'_> {
         let (asked, child) = found
             .ok_or_else(|| ToolFailure::new(t!(self.spec.lang, "answer-unknown", id = wanted)))?;
         let Some(words) = words else {
-            self.shared
+            self.engine
                 .store
-                .escalate(&asked.request.id, self.shared.clock.now())
+                .escalate(&asked.request.id, self.engine.clock.now())
                 .await
                 .map_err(|error| failed(&error))?;
             return answer(t!(self.spec.lang, "answer-escalated", label = child.label));
@@ -243,7 +244,7 @@ impl RunSpawner<'_> {
             name: None,
             text: words,
         };
-        let replied = self.shared.reply(&asked.request.id, reply).await;
+        let replied = self.engine.reply(&asked.request.id, reply).await;
         answer(match replied.map_err(|error| failed(&error))? {
             Replied::Noted { .. } => t!(self.spec.lang, "answer-given", label = child.label),
             Replied::TooLate { .. } => t!(self.spec.lang, "answer-too-late", label = child.label),
@@ -252,7 +253,7 @@ impl RunSpawner<'_> {
 
     async fn diff(&self, id: &str) -> ToolReply {
         let child = self.child(id).await?;
-        let changed = self.shared.changed(child.run_id).await;
+        let changed = changes::changed(self.engine, child.run_id).await;
         let diff = changed
             .map_err(|error| ToolFailure::new(error.to_string()))?
             .diff;
@@ -261,7 +262,7 @@ impl RunSpawner<'_> {
 
     async fn apply(&self, id: &str) -> ToolReply {
         let child = self.child(id).await?;
-        let applied = self.shared.apply(child.run_id).await;
+        let applied = changes::apply(self.engine, child.run_id).await;
         let files = applied.map_err(|error| ToolFailure::new(error.to_string()))?;
         answer(t!(
             self.spec.lang,
@@ -273,7 +274,7 @@ impl RunSpawner<'_> {
 
     async fn discard(&self, id: &str) -> ToolReply {
         let child = self.child(id).await?;
-        let discarded = self.shared.discard(child.run_id).await;
+        let discarded = changes::discard(self.engine, child.run_id).await;
         discarded.map_err(|error| ToolFailure::new(error.to_string()))?;
         answer(t!(self.spec.lang, "changes-discarded", label = child.label))
     }
@@ -284,7 +285,7 @@ impl RunSpawner<'_> {
     }
 
     async fn children(&self) -> Result<Vec<RunRecord>, ToolFailure> {
-        self.shared
+        self.engine
             .store
             .list(ListFilter {
                 parent: Some(self.claim.fence.run),
@@ -375,20 +376,4 @@ fn is_question(asked: &OpenRequest) -> bool {
 
 fn answer(text: String) -> ToolReply {
     Ok(ToolOutcome::Answer(ToolAnswer::text(text)))
-}
-
-impl Shared {
-    /// Tells the world that a run waits, and the scheduler to look.
-    pub(crate) fn admitted(&self, run: RunId, spec: &RunSpec) {
-        self.notify(
-            run,
-            spec,
-            sortie_core::Seq(1),
-            NotificationKind::Queued {
-                agent: spec.agent.name.clone(),
-                label: spec.label.clone(),
-            },
-        );
-        self.hint.notify_one();
-    }
 }

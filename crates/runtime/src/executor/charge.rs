@@ -58,7 +58,7 @@ impl Executor {
             return Ok(Reservation::Unlimited);
         }
         self.pen.settle().await?;
-        let balances = self.shared.store.balances(self.fence.run).await?;
+        let balances = self.engine.store.balances(self.fence.run).await?;
         let state = self.pen.state();
         let low = budget::low(&balances, |kind| state.was_warned(kind));
         if !low.is_empty() {
@@ -68,7 +68,7 @@ impl Executor {
             self.pen.write(Event::BudgetLow { balances: low }).await?;
             return Ok(Reservation::Retry);
         }
-        let terms = self.shared.models.terms(&request.model);
+        let terms = self.engine.models.terms(&request.model);
         let provision =
             match budget::provide(request, state.counted(&request.model), terms, &balances) {
                 Ok(provision) => provision,
@@ -96,7 +96,7 @@ impl Executor {
             fence: self.fence,
             amount: provision.amount,
         };
-        match self.shared.store.reserve(reserve).await? {
+        match self.engine.store.reserve(reserve).await? {
             Reserved::Granted { .. } => {
                 self.waited_for_refund = Duration::ZERO;
                 Ok(Reservation::Reserved(provision.amount))
@@ -142,7 +142,7 @@ impl Executor {
         }
         self.pen.settle().await?;
         let spent = self
-            .shared
+            .engine
             .store
             .spend(self.fence, BudgetKind::ToolCalls, 1)
             .await?;

@@ -7,8 +7,9 @@ use sortie_text::text;
 
 use super::{Executor, LetGo};
 use crate::crash::{self, Point};
+use crate::engine::Engine;
 use crate::journal_writer::{InboxRead, PenError};
-use crate::runtime::Shared;
+use crate::leftovers::{stop_calls, stop_leftovers};
 
 /// Whether the end of a run was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,13 +53,13 @@ impl Executor {
     ) -> Result<FinishResult, PenError> {
         // Before anything is collected: they could still change it.
         let interrupted = self.pen.state().interrupted_calls();
-        self.shared.stop_calls(self.fence.run, interrupted).await;
+        stop_calls(&self.engine, self.fence.run, interrupted).await;
         let (events, blobs) = self.collect().await;
         let audit = self.pen.take_later();
-        let finishing = self.shared.store.finish(Finish {
+        let finishing = self.engine.store.finish(Finish {
             fence: self.fence,
             follows: self.pen.state().head(),
-            at: self.shared.clock.now(),
+            at: self.engine.clock.now(),
             events,
             blobs,
             summary: self.pen.state().summary(),
@@ -76,8 +77,8 @@ impl Executor {
                 // Descendants that a crash interrupted end with it, and no process executes them.
                 let ended = report.ended.iter().map(|ended| ended.run);
                 let others = ended.filter(|run| *run != self.fence.run);
-                self.shared.stop_leftovers(others.collect()).await;
-                self.shared.ended(report);
+                stop_leftovers(&self.engine, others.collect()).await;
+                self.engine.ended(report);
                 Ok(FinishResult::Written)
             }
             Finishing::Unread => {
@@ -93,7 +94,7 @@ impl Executor {
         if self.pen.state().worktree().is_none() {
             return (Vec::new(), Vec::new());
         }
-        match self.shared.worktrees.collect(self.fence.run).await {
+        match self.engine.worktrees.collect(self.fence.run).await {
             Ok(None) => (vec![Event::Collected { changes: None }], Vec::new()),
             Ok(Some(collected)) => {
                 let blob = Blob {
@@ -114,37 +115,29 @@ impl Executor {
 }
 
 /// Ends a run whose journal cannot be read, with what its record still says.
-pub(super) async fn give_up(shared: &Shared, fence: Fence, what: &str) -> Result<LetGo, PenError> {
+pub(super) async fn give_up(engine: &Engine, fence: Fence, what: &str) -> Result<LetGo, PenError> {
     tracing::error!(run = %fence.run, what, "a journal cannot be read");
-    let message = text(
-        shared.settings_lang(),
-        "fail-damaged",
-        &[("what", what.into())],
-    );
-    fail(shared, fence, Reason::Error, message).await?;
+    let message = text(engine.lang(), "fail-damaged", &[("what", what.into())]);
+    fail(engine, fence, Reason::Error, message).await?;
     Ok(LetGo::Ended)
 }
 
 /// Ends a run whose executor stops again and again, because the store refuses what it writes.
-pub(crate) async fn end_stuck(shared: &Shared, fence: Fence, what: &str) -> StoreResult<()> {
-    let message = text(
-        shared.settings_lang(),
-        "fail-stuck",
-        &[("what", what.into())],
-    );
-    fail(shared, fence, Reason::Interrupted, message).await
+pub(crate) async fn end_stuck(engine: &Engine, fence: Fence, what: &str) -> StoreResult<()> {
+    let message = text(engine.lang(), "fail-stuck", &[("what", what.into())]);
+    fail(engine, fence, Reason::Interrupted, message).await
 }
 
 /// Ends a run without its fold, with what its record says.
-async fn fail(shared: &Shared, fence: Fence, reason: Reason, message: String) -> StoreResult<()> {
-    let record = shared.store.get(fence.run).await?;
+async fn fail(engine: &Engine, fence: Fence, reason: Reason, message: String) -> StoreResult<()> {
+    let record = engine.store.get(fence.run).await?;
     let partial = record.summary.last_text.clone();
-    let finished = shared
+    let finished = engine
         .store
         .finish(Finish {
             fence,
             follows: record.head,
-            at: shared.clock.now(),
+            at: engine.clock.now(),
             events: Vec::new(),
             blobs: Vec::new(),
             summary: Summary {
@@ -162,8 +155,8 @@ async fn fail(shared: &Shared, fence: Fence, reason: Reason, message: String) ->
         .await?;
     if let Finishing::Ended(report) = finished {
         let ended = report.ended.iter().map(|ended| ended.run);
-        shared.stop_leftovers(ended.collect()).await;
-        shared.ended(report);
+        stop_leftovers(engine, ended.collect()).await;
+        engine.ended(report);
     }
     Ok(())
 }

@@ -1,0 +1,118 @@
+//! What runs changed in their worktrees, and how it is applied or discarded.
+
+use sortie_core::{Changes, ChangesFate, Event, RunId, Seq, StoreResult, Worktree};
+
+use crate::engine::Engine;
+use crate::runtime::RuntimeError;
+
+/// What a run changed in its worktree.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) worktree: Worktree,
+    pub(crate) changes: Changes,
+    pub(crate) diff: String,
+}
+
+/// Brings what a run changed into the checkout it came from; returns the files.
+pub(crate) async fn apply(engine: &Engine, run: RunId) -> Result<Vec<String>, RuntimeError> {
+    let Changed {
+        worktree, changes, ..
+    } = changed(engine, run).await?;
+    let applied = engine.worktrees.apply(&worktree, &changes).await;
+    let files = applied.map_err(RuntimeError::Refused)?;
+    decided(engine, run, ChangesFate::Applied).await?;
+    Ok(files)
+}
+
+/// Throws away what a run changed.
+pub(crate) async fn discard(engine: &Engine, run: RunId) -> Result<(), RuntimeError> {
+    let Changed {
+        worktree, changes, ..
+    } = changed(engine, run).await?;
+    let discarded = engine.worktrees.discard(&worktree, &changes).await;
+    discarded.map_err(RuntimeError::Refused)?;
+    decided(engine, run, ChangesFate::Discarded).await?;
+    Ok(())
+}
+
+/// What a run changed in its worktree. One that was never collected is collected now.
+pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<Changed, RuntimeError> {
+    let entries = engine.store.read(run, Seq(0)).await?;
+    let mut worktree = None;
+    let mut collected = None;
+    for entry in entries {
+        match entry.event {
+            Event::Isolated { worktree: made } => worktree = Some(made),
+            Event::Collected { changes } => collected = Some(changes),
+            Event::Admitted { .. }
+            | Event::Updated { .. }
+            | Event::Paused
+            | Event::Resumed
+            | Event::Claimed { .. }
+            | Event::InboxTaken { .. }
+            | Event::Answered { .. }
+            | Event::ModelFailed { .. }
+            | Event::Compacted { .. }
+            | Event::Intended { .. }
+            | Event::Asked { .. }
+            | Event::Delegated { .. }
+            | Event::ToolFinished { .. }
+            | Event::BudgetLow { .. }
+            | Event::BudgetSpent { .. }
+            | Event::Finished { .. } => {}
+        }
+    }
+    let Some(worktree) = worktree else {
+        return Err(RuntimeError::Refused(format!(
+            "task {run} has no worktree of its own: it worked in the workspace itself"
+        )));
+    };
+    match collected {
+        Some(Some(changes)) => {
+            let diff = engine
+                .store
+                .blob(run, &changes.diff)
+                .await?
+                .unwrap_or_default();
+            Ok(Changed {
+                worktree,
+                changes,
+                diff: String::from_utf8_lossy(&diff).into_owned(),
+            })
+        }
+        Some(None) => Err(RuntimeError::Refused(format!(
+            "task {run} changed nothing in its worktree"
+        ))),
+        None => collect_late(engine, run, worktree).await,
+    }
+}
+
+async fn decided(engine: &Engine, run: RunId, fate: ChangesFate) -> StoreResult<()> {
+    engine.store.note_fate(run, fate).await?;
+    engine.publisher.record_changed(run).await;
+    Ok(())
+}
+
+/// A run that was stopped by the store itself, or whose process died, left its worktree behind.
+async fn collect_late(
+    engine: &Engine,
+    run: RunId,
+    worktree: Worktree,
+) -> Result<Changed, RuntimeError> {
+    if !engine.store.get(run).await?.status.is_terminal() {
+        return Err(RuntimeError::Refused(format!(
+            "task {run} is still at work in its worktree; wait for it, or cancel it first"
+        )));
+    }
+    let collected = engine.worktrees.collect(run).await;
+    match collected.map_err(RuntimeError::Refused)? {
+        None => Err(RuntimeError::Refused(format!(
+            "task {run} changed nothing in its worktree"
+        ))),
+        Some(collected) => Ok(Changed {
+            worktree,
+            changes: collected.changes,
+            diff: String::from_utf8_lossy(&collected.diff).into_owned(),
+        }),
+    }
+}

@@ -1,0 +1,119 @@
+//! Sessions: conversations whose turns are runs.
+
+use sortie_core::{
+    InboxItem, Lane, RunId, RunRecord, RunSpec, Sender, SessionFilter, SessionSummary, StoreError,
+};
+
+use super::tasks::check_message;
+use super::{Runtime, RuntimeError};
+use crate::new_run::NewRun;
+
+/// Where a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The run that hears it.
+    pub run: RunId,
+    /// Whether that run was under way already.
+    pub steered: bool,
+}
+
+impl Runtime {
+    /// Conversations, the one with the latest turn first.
+    pub async fn sessions(
+        &self,
+        filter: SessionFilter,
+    ) -> Result<Vec<SessionSummary>, RuntimeError> {
+        Ok(self.engine.store.sessions(filter).await?)
+    }
+
+    /// Says something in a conversation, as a person: to its last turn while that is under way, or
+    /// in a new turn that goes on from it. `new.task` is the message.
+    pub async fn say(&self, new: NewRun) -> Result<Said, RuntimeError> {
+        self.say_if(None, new, |_| Ok(())).await
+    }
+
+    /// The same, if whoever speaks may go on from the last turn: that is asked about what the turn was
+    /// admitted with, while nobody else can begin another.
+    ///
+    /// `turn` is the id of the turn that this begins, if it was chosen before. Beginning it twice
+    /// makes one turn.
+    pub async fn say_if<E: From<RuntimeError> + Send>(
+        &self,
+        turn: Option<RunId>,
+        new: NewRun,
+        may_go_on: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
+    ) -> Result<Said, E> {
+        check_message(&new.task)?;
+        let (session, tenant) = (new.session.clone(), new.tenant.clone());
+        let locks = &self.session_locks;
+        let one_at_a_time = locks.lock(tenant.clone(), session.clone()).await;
+        if let Some(turn) = turn
+            && self.is_there(turn).await?
+        {
+            return Ok(Said {
+                run: turn,
+                steered: false,
+            });
+        }
+        let last = self.engine.store.last_turn(session, tenant).await;
+        let last = last.map_err(RuntimeError::from)?;
+        if let Some(last) = last.as_ref().filter(|last| can_go_on(last)) {
+            may_go_on(&self.spec(last.run_id).await?)?;
+        }
+        let turn = turn.unwrap_or_else(|| self.new_run_id());
+        let said = self.say_now(turn, new, last).await?;
+        drop(one_at_a_time);
+        Ok(said)
+    }
+
+    async fn is_there(&self, run: RunId) -> Result<bool, RuntimeError> {
+        match self.get(run).await {
+            Ok(_) => Ok(true),
+            Err(RuntimeError::Store(StoreError::NotFound(_))) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn say_now(
+        &self,
+        turn: RunId,
+        new: NewRun,
+        last: Option<RunRecord>,
+    ) -> Result<Said, RuntimeError> {
+        if let Some(last) = last.as_ref().filter(|last| !last.status.is_terminal()) {
+            let item = InboxItem::Steer {
+                from: Sender::Person,
+                text: new.task.clone(),
+            };
+            match self.engine.steer(last.run_id, item).await {
+                Ok(()) => {
+                    self.engine.publisher.record_changed(last.run_id).await;
+                    return Ok(Said {
+                        run: last.run_id,
+                        steered: true,
+                    });
+                }
+                // It ended a moment ago, so this begins the next turn.
+                Err(StoreError::WrongState { status, .. }) if status.is_terminal() => {}
+                Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let continues = last.filter(can_go_on).map(|last| last.run_id);
+        let next = NewRun {
+            continues,
+            lane: Lane::Main,
+            ..new
+        };
+        let run = self.create_as(turn, next).await?;
+        Ok(Said {
+            run,
+            steered: false,
+        })
+    }
+}
+
+/// Whether the history of a turn is still there.
+fn can_go_on(last: &RunRecord) -> bool {
+    last.cleaned_at.is_none() && last.archived_at.is_none()
+}
