@@ -18,7 +18,7 @@ pub struct OpenCall {
 impl OpenCall {
     fn awaits_approval(&self) -> bool {
         match &self.status {
-            CallStatus::Asking(request) => match request.kind {
+            CallStatus::AwaitingReply(request) => match request.kind {
                 RequestKind::Approval(_) => true,
                 RequestKind::Question(_) => false,
             },
@@ -48,7 +48,7 @@ pub enum CallStatus {
         fingerprint: Value,
     },
     /// It waits until somebody has said something about it.
-    Asking(Box<Request>),
+    AwaitingReply(Box<Request>),
     /// Somebody has said something about it, or nobody did in time.
     Replied {
         /// What was asked.
@@ -96,14 +96,16 @@ impl Batch {
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
                 | CallStatus::Replied { .. } => true,
-                CallStatus::Asking(_) | CallStatus::Waiting(_) | CallStatus::Answered(_) => false,
+                CallStatus::AwaitingReply(_) | CallStatus::Waiting(_) | CallStatus::Answered(_) => {
+                    false
+                }
             })
     }
 
     /// What the first call waits for that waits for somebody's word.
-    pub(crate) fn asked(&self) -> Option<&Request> {
+    pub(crate) fn pending_request(&self) -> Option<&Request> {
         self.calls.iter().find_map(|open| match &open.status {
-            CallStatus::Asking(request) => Some(&**request),
+            CallStatus::AwaitingReply(request) => Some(&**request),
             CallStatus::Requested
             | CallStatus::Intended { .. }
             | CallStatus::Interrupted { .. }
@@ -118,7 +120,7 @@ impl Batch {
         let Some(open) = self.get_mut(call) else {
             return;
         };
-        if let CallStatus::Asking(request) = &open.status
+        if let CallStatus::AwaitingReply(request) = &open.status
             && request.id == *to
         {
             open.status = CallStatus::Replied {
@@ -136,7 +138,7 @@ impl Batch {
             CallStatus::Requested
             | CallStatus::Intended { .. }
             | CallStatus::Interrupted { .. }
-            | CallStatus::Asking(_)
+            | CallStatus::AwaitingReply(_)
             | CallStatus::Replied { .. }
             | CallStatus::Waiting(_) => Some(&open.call),
         }
@@ -160,7 +162,7 @@ impl Batch {
     }
 
     /// Calls that wait for children started earlier, none of which is still open.
-    pub(crate) fn waits_that_are_over(&self, is_open: impl Fn(&RunId) -> bool) -> Vec<ToolCall> {
+    pub(crate) fn finished_waits(&self, is_open: impl Fn(&RunId) -> bool) -> Vec<ToolCall> {
         self.calls
             .iter()
             .filter(|open| match &open.status {
@@ -171,7 +173,7 @@ impl Batch {
                 | CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
-                | CallStatus::Asking(_)
+                | CallStatus::AwaitingReply(_)
                 | CallStatus::Replied { .. }
                 | CallStatus::Answered(_) => false,
             })
@@ -188,7 +190,7 @@ impl Batch {
                 CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
-                | CallStatus::Asking(_)
+                | CallStatus::AwaitingReply(_)
                 | CallStatus::Replied { .. }
                 | CallStatus::Waiting(_) => None,
             })
@@ -204,7 +206,7 @@ impl Batch {
                 CallStatus::Requested
                 | CallStatus::Intended { .. }
                 | CallStatus::Interrupted { .. }
-                | CallStatus::Asking(_)
+                | CallStatus::AwaitingReply(_)
                 | CallStatus::Replied { .. }
                 | CallStatus::Waiting(_) => {
                     ToolResult::not_run(&open.call, ResultStatus::Interrupted, text)

@@ -58,7 +58,7 @@ impl Repeats {
 
     /// The results no longer count: the history that showed them was shortened, or something has
     /// happened since, after which the same call may return something else.
-    pub(crate) fn outdated(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         self.results = None;
         self.same = 0;
     }

@@ -12,7 +12,7 @@ use sortie_core::{
     Announcement, Block, CallId, Event, InboxItem, JournalEntry, Outcome, Reason, RunId, Seq,
 };
 
-use crate::state::{Past, RunState};
+use crate::state::{PriorHistory, RunState};
 use crate::step::Step;
 
 /// How many runs back a continued history goes. Its size is not bounded by this but by compaction;
@@ -164,7 +164,10 @@ impl<'a> Replay<'a> {
             // Several calls of one answer are asked about at once, though each waits for the first.
             (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => Ok(entry.event.clone()),
             (Event::InboxTaken { items, unread }, _) => Ok(Event::InboxTaken {
-                items: items.iter().map(|item| heard(item, ended)).collect(),
+                items: items
+                    .iter()
+                    .map(|item| replayed_item(item, ended))
+                    .collect(),
                 unread: *unread,
             }),
             (
@@ -281,7 +284,7 @@ impl<'a> Replay<'a> {
 }
 
 /// What a run goes on from, folded from the tapes, as far back as `most` runs.
-fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<Past, Divergence> {
+fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<PriorHistory, Divergence> {
     let mut chain = Vec::new();
     let mut next = earlier(first);
     while let Some((run, up_to)) = next
@@ -300,15 +303,15 @@ fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<Past, Diverg
         next = earlier(beginning);
     }
     let mut past = match next {
-        None => Past::default(),
-        Some(_) => Past::missing(),
+        None => PriorHistory::default(),
+        Some(_) => PriorHistory::missing(),
     };
     for tape in chain.into_iter().rev() {
         let state = RunState::fold(&past, tape).map_err(|illegal| {
             let beginning = tape.first().unwrap_or(first);
             differs(beginning, &illegal.to_string())
         })?;
-        past = state.into_past();
+        past = state.into_prior_history();
     }
     Ok(past)
 }
@@ -333,7 +336,7 @@ fn numbered(turn: u32, blocks: &[Block]) -> Vec<Block> {
 }
 
 /// What a parent hears of a child whose second life is known; everything else is from outside.
-fn heard(item: &InboxItem, ended: &Ended) -> InboxItem {
+fn replayed_item(item: &InboxItem, ended: &Ended) -> InboxItem {
     let InboxItem::Announcement(announcement) = item else {
         return item.clone();
     };

@@ -52,12 +52,12 @@ impl Particulars {
             return None;
         };
         let mut particulars = Self::at_admission(spec, first.seq);
-        particulars.go_on(rest);
+        particulars.extend(rest);
         Some(particulars)
     }
 
     /// Adds the entries that follow.
-    pub fn go_on(&mut self, entries: &[JournalEntry]) {
+    pub fn extend(&mut self, entries: &[JournalEntry]) {
         for entry in entries {
             self.head = entry.seq;
             self.add(&entry.event);

@@ -23,7 +23,7 @@ use crate::repeats::{REPEATS_BEFORE_END, REPEATS_BEFORE_NOTICE, Repeats};
 use crate::schema;
 
 /// Results that do not fit their schema before the run ends.
-const MAX_MISFITS: u32 = 3;
+const MAX_SCHEMA_FAILURES: u32 = 3;
 /// Replies in a row in which no call can be read, before the run ends.
 const MAX_UNREADABLE: u32 = 5;
 /// Calls of one answer: more are a mistake, or mean harm.
@@ -41,7 +41,7 @@ pub struct RunState {
     phase: Phase,
     history: Vec<SharedMessage>,
     /// Notices that came while calls were open; they follow the results.
-    held_notices: Vec<String>,
+    pending_notices: Vec<String>,
     turn: u32,
     iterations: u32,
     tool_calls: u32,
@@ -55,14 +55,14 @@ pub struct RunState {
     announced: BTreeSet<RunId>,
     repeats: Repeats,
     asking: Asking,
-    nudges: Nudges,
+    reminders: Reminders,
     /// How often it went on after its last word, because somebody had said something meanwhile.
-    went_on: u32,
+    continuations: u32,
     /// The result that it had when it went on, until there is another.
     result: Option<Outcome>,
     last_text: Option<String>,
     /// What the provider has counted of the history, and the model that did.
-    counted: Option<(String, Counted)>,
+    counted: Option<(String, CountedTokens)>,
     /// Kinds of budget that the model has been warned about.
     warned: BTreeSet<BudgetKind>,
     worktree: Option<Worktree>,
@@ -77,11 +77,11 @@ pub struct RunState {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Phase {
     /// The model speaks next.
-    Thinking,
+    AwaitingModel,
     /// Calls of the last answer have no result yet.
-    Acting(Batch),
+    RunningCalls(Batch),
     /// The model has said its word, but children are still out.
-    Resting,
+    AwaitingChildren,
     /// The end is decided, not yet written.
     Concluding(Outcome),
     /// The end is written.
@@ -90,7 +90,7 @@ pub(crate) enum Phase {
 
 /// How much of a history a provider has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedTokens {
     /// Messages from the beginning.
     pub messages: usize,
     /// Their tokens, and those of everything before them.
@@ -99,29 +99,29 @@ pub struct Counted {
 
 /// What the model has already been reminded of; each reminder comes once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Nudges {
+struct Reminders {
     empty: bool,
-    cut_off: bool,
-    misfits: u32,
+    truncated: bool,
+    schema_failures: u32,
     unreadable: u32,
 }
 
 /// What happened before a run: the history of the run that it continues or branches off.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Past {
+pub struct PriorHistory {
     /// What the model has read and said.
     pub history: Vec<SharedMessage>,
     /// The todo list.
     pub todos: Vec<Todo>,
     /// Whether something before that is missing, which the model is told.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
-impl Past {
+impl PriorHistory {
     /// The past of a run whose earlier runs cannot be read any more.
     pub fn missing() -> Self {
         Self {
-            is_cut: true,
+            is_truncated: true,
             ..Self::default()
         }
     }
@@ -146,7 +146,7 @@ impl std::error::Error for IllegalEvent {}
 
 impl RunState {
     /// Folds a whole journal. `past` is that of the run that this one continues or branches off.
-    pub fn fold(past: &Past, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
+    pub fn fold(past: &PriorHistory, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
         let Some((first, rest)) = entries.split_first() else {
             return Err(IllegalEvent {
                 seq: Seq(0),
@@ -162,7 +162,10 @@ impl RunState {
 
     /// The same of a journal that nobody else needs: the spec, which is most of a short one, is not
     /// copied.
-    pub fn fold_owned(past: &Past, mut entries: Vec<JournalEntry>) -> Result<Self, IllegalEvent> {
+    pub fn fold_owned(
+        past: &PriorHistory,
+        mut entries: Vec<JournalEntry>,
+    ) -> Result<Self, IllegalEvent> {
         let rest = entries.split_off(entries.len().min(1));
         match entries.pop() {
             Some(JournalEntry {
@@ -184,9 +187,9 @@ impl RunState {
         Ok(self)
     }
 
-    fn admitted(run: RunId, spec: Arc<RunSpec>, past: &Past) -> Self {
+    fn admitted(run: RunId, spec: Arc<RunSpec>, past: &PriorHistory) -> Self {
         let mut history = Vec::with_capacity(past.history.len() + 2);
-        if past.is_cut {
+        if past.is_truncated {
             history.push(Arc::new(Message::Notice {
                 text: text(spec.lang, "notice-beginning-missing", &[]),
             }));
@@ -213,9 +216,9 @@ impl RunState {
         Self {
             run,
             spec,
-            phase: Phase::Thinking,
+            phase: Phase::AwaitingModel,
             history,
-            held_notices: Vec::new(),
+            pending_notices: Vec::new(),
             turn: 0,
             iterations: 0,
             tool_calls: 0,
@@ -228,8 +231,8 @@ impl RunState {
             announced: BTreeSet::new(),
             repeats: Repeats::default(),
             asking: Asking::default(),
-            nudges: Nudges::default(),
-            went_on: 0,
+            reminders: Reminders::default(),
+            continuations: 0,
             result: None,
             last_text: None,
             counted: None,
@@ -269,7 +272,7 @@ impl RunState {
             Event::InboxTaken {
                 items,
                 unread: true,
-            } => self.left_unread(items),
+            } => self.inbox_unread(items),
             Event::Answered {
                 blocks,
                 stop,
@@ -277,7 +280,7 @@ impl RunState {
                 model,
                 ..
             } => {
-                let Phase::Thinking = self.phase else {
+                let Phase::AwaitingModel = self.phase else {
                     return Err(illegal(entry, "nobody had asked the model"));
                 };
                 self.spent(*usage);
@@ -287,7 +290,7 @@ impl RunState {
                 self.answered(blocks, *stop);
                 self.counted = usage.total_tokens().map(|tokens| {
                     let said = usize::from(self.history.len() > read);
-                    let counted = Counted {
+                    let counted = CountedTokens {
                         messages: read + said,
                         tokens,
                     };
@@ -337,7 +340,7 @@ impl RunState {
     fn claimed(&mut self, epoch: Epoch, at: Timestamp) {
         self.epoch = epoch;
         self.started_at.get_or_insert(at);
-        if let Phase::Acting(batch) = &mut self.phase {
+        if let Phase::RunningCalls(batch) = &mut self.phase {
             batch.interrupt();
         }
     }
@@ -368,11 +371,11 @@ impl RunState {
                 "fail-max-iterations",
                 &[("count", u64::from(self.spec.limits.max_iterations).into())],
             );
-        } else if stop == StopReason::MaxTokens && calls.iter().any(is_cut) {
+        } else if stop == StopReason::MaxTokens && calls.iter().any(is_truncated) {
             self.refuse_calls(calls, "call-cut-off");
-            self.was_cut_off();
+            self.truncated_answer();
         } else if !calls.is_empty() {
-            self.nudges.cut_off = false;
+            self.reminders.truncated = false;
             self.begin_batch(calls);
         } else {
             self.answered_without_calls(words, stop);
@@ -392,8 +395,8 @@ impl RunState {
             return;
         }
         if let Some(error) = unreadable(&calls) {
-            self.nudges.unreadable += 1;
-            if self.nudges.unreadable >= MAX_UNREADABLE {
+            self.reminders.unreadable += 1;
+            if self.reminders.unreadable >= MAX_UNREADABLE {
                 let error = error.to_owned();
                 self.refuse_calls(calls, "call-cancelled");
                 self.conclude_failed(
@@ -407,7 +410,7 @@ impl RunState {
                 return;
             }
         } else {
-            self.nudges.unreadable = 0;
+            self.reminders.unreadable = 0;
         }
         let times = self.repeats.observe(&calls);
         if times >= REPEATS_BEFORE_END {
@@ -422,7 +425,7 @@ impl RunState {
             );
             return;
         }
-        self.phase = Phase::Acting(Batch::new(calls));
+        self.phase = Phase::RunningCalls(Batch::new(calls));
     }
 
     /// Answers calls that will never run, so that history stays well formed.
@@ -441,31 +444,33 @@ impl RunState {
             (StopReason::ContentFilter, _) => {
                 self.conclude_failed(Reason::Error, "fail-filter", &[]);
             }
-            (StopReason::MaxTokens, _) => self.was_cut_off(),
-            (StopReason::EndTurn | StopReason::ToolUse, None) if !self.nudges.empty => {
-                self.nudges.empty = true;
+            (StopReason::MaxTokens, _) => self.truncated_answer(),
+            (StopReason::EndTurn | StopReason::ToolUse, None) if !self.reminders.empty => {
+                self.reminders.empty = true;
                 self.notice("notice-empty", &[]);
             }
             (StopReason::EndTurn | StopReason::ToolUse, None) => {
                 self.conclude_failed(Reason::EmptyResult, "fail-empty", &[]);
             }
-            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => self.has_spoken(words),
+            (StopReason::EndTurn | StopReason::ToolUse, Some(words)) => {
+                self.answered_with_text(words);
+            }
         }
     }
 
     /// An answer reached the limit of tokens: once in a row it may be given again.
-    fn was_cut_off(&mut self) {
-        if self.nudges.cut_off {
+    fn truncated_answer(&mut self) {
+        if self.reminders.truncated {
             self.conclude_failed(Reason::Error, "fail-cut-off", &[]);
         } else {
-            self.nudges.cut_off = true;
+            self.reminders.truncated = true;
             self.notice("notice-max-tokens", &[]);
         }
     }
 
-    fn has_spoken(&mut self, words: String) {
+    fn answered_with_text(&mut self, words: String) {
         if !self.children.is_empty() {
-            self.phase = Phase::Resting;
+            self.phase = Phase::AwaitingChildren;
             return;
         }
         let fitting = match &self.spec.result_schema {
@@ -478,8 +483,8 @@ impl RunState {
                 self.phase = Phase::Concluding(Outcome::Completed { text });
             }
             Err(problem) => {
-                self.nudges.misfits += 1;
-                if self.nudges.misfits < MAX_MISFITS {
+                self.reminders.schema_failures += 1;
+                if self.reminders.schema_failures < MAX_SCHEMA_FAILURES {
                     self.notice("notice-schema", &[("problem", problem.into())]);
                 } else {
                     self.conclude_failed(
@@ -525,9 +530,9 @@ impl RunState {
         self.counted = None;
         // It could be made shorter, whatever the failure before looked like: what was shortened may
         // be in a past that was removed since.
-        self.think_again();
+        self.call_model_again();
         self.asking.shortened();
-        self.repeats.outdated();
+        self.repeats.invalidate();
         let mut notice = text(
             self.spec.lang,
             "notice-compacted",
@@ -546,7 +551,7 @@ impl RunState {
         call: &CallId,
         request: &Request,
     ) -> Result<(), IllegalEvent> {
-        self.open_call(entry, call)?.status = CallStatus::Asking(Box::new(request.clone()));
+        self.open_call(entry, call)?.status = CallStatus::AwaitingReply(Box::new(request.clone()));
         Ok(())
     }
 
@@ -577,13 +582,13 @@ impl RunState {
         self.open_call(entry, call)?.status = CallStatus::Waiting(wait.clone());
         match wait {
             ChildWait::Result { child } => self.expect_child(child),
-            ChildWait::Finished { .. } => self.answer_waits_that_are_over(),
+            ChildWait::Finished { .. } => self.answer_finished_waits(),
         }
         Ok(())
     }
 
     fn close_batch_if_answered(&mut self) {
-        let Phase::Acting(batch) = &self.phase else {
+        let Phase::RunningCalls(batch) = &self.phase else {
             return;
         };
         let Some(mut results) = batch.results() else {
@@ -591,7 +596,7 @@ impl RunState {
         };
         if !self.children.is_empty() {
             // A call about children may return something else as they go on.
-            self.repeats.outdated();
+            self.repeats.invalidate();
         } else if self.repeats.returned(&results) {
             let words = text(self.spec.lang, "call-repeated", &[]);
             for result in &mut results {
@@ -601,7 +606,7 @@ impl RunState {
             }
         }
         self.push_results(results);
-        self.phase = Phase::Thinking;
+        self.phase = Phase::AwaitingModel;
         self.raise_progress();
         let times = self.repeats.count();
         if times >= REPEATS_BEFORE_NOTICE {
@@ -611,12 +616,15 @@ impl RunState {
 
     /// Answers the calls that have no answer, because nobody will run them any more.
     fn close_batch(&mut self, key: &str) {
-        match std::mem::replace(&mut self.phase, Phase::Thinking) {
-            Phase::Acting(batch) => {
+        match std::mem::replace(&mut self.phase, Phase::AwaitingModel) {
+            Phase::RunningCalls(batch) => {
                 let words = text(self.spec.lang, key, &[]);
                 self.push_results(batch.close(&words));
             }
-            other @ (Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_)) => {
+            other @ (Phase::AwaitingModel
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_)
+            | Phase::Ended(_)) => {
                 self.phase = other;
             }
         }
@@ -625,7 +633,7 @@ impl RunState {
     /// The results of a batch, and behind them what came while its calls were open.
     fn push_results(&mut self, results: Vec<ToolResult>) {
         self.push(Message::Tools { results });
-        for notice in std::mem::take(&mut self.held_notices) {
+        for notice in std::mem::take(&mut self.pending_notices) {
             self.push(Message::Notice { text: notice });
         }
     }
@@ -687,7 +695,7 @@ impl RunState {
         entry: &JournalEntry,
         call: &CallId,
     ) -> Result<&mut crate::OpenCall, IllegalEvent> {
-        let Phase::Acting(batch) = &mut self.phase else {
+        let Phase::RunningCalls(batch) = &mut self.phase else {
             return Err(illegal(entry, "no call is open"));
         };
         match batch.get_mut(call) {
@@ -722,7 +730,7 @@ fn unreadable(calls: &[ToolCall]) -> Option<&str> {
 }
 
 /// Whether the arguments of a call came to no end.
-fn is_cut(call: &ToolCall) -> bool {
+fn is_truncated(call: &ToolCall) -> bool {
     match call.arguments {
         Arguments::Malformed { .. } => true,
         Arguments::Json(_) => false,

@@ -54,15 +54,15 @@ impl RunState {
         match self.phase() {
             Phase::Ended(_) => return Step::Done,
             Phase::Concluding(outcome) => return Step::Finish(outcome.clone()),
-            Phase::Thinking | Phase::Acting(_) | Phase::Resting => {}
+            Phase::AwaitingModel | Phase::RunningCalls(_) | Phase::AwaitingChildren => {}
         }
         if let Some(outcome) = self.stopped(now, cancel) {
             return Step::Finish(self.result().cloned().unwrap_or(outcome));
         }
         match self.phase() {
-            Phase::Thinking => self.think(),
-            Phase::Acting(batch) => self.act(batch),
-            Phase::Resting => Step::Wait(self.open_children()),
+            Phase::AwaitingModel => self.call_model(),
+            Phase::RunningCalls(batch) => self.run_calls(batch),
+            Phase::AwaitingChildren => Step::Wait(self.open_children()),
             Phase::Concluding(outcome) => Step::Finish(outcome.clone()),
             Phase::Ended(_) => Step::Done,
         }
@@ -71,14 +71,18 @@ impl RunState {
     /// What the run waits for in its present phase.
     pub fn waiting_on(&self) -> Option<WaitingOn> {
         match self.phase() {
-            Phase::Thinking => Some(WaitingOn::Model),
-            Phase::Acting(batch) if batch.runnable().next().is_some() => Some(WaitingOn::Tool),
-            Phase::Acting(batch) => Some(match batch.asked().map(|request| &request.kind) {
-                Some(RequestKind::Approval(_)) => WaitingOn::Approval,
-                Some(RequestKind::Question(_)) => WaitingOn::Question,
-                None => WaitingOn::Children,
-            }),
-            Phase::Resting => Some(WaitingOn::Children),
+            Phase::AwaitingModel => Some(WaitingOn::Model),
+            Phase::RunningCalls(batch) if batch.runnable().next().is_some() => {
+                Some(WaitingOn::Tool)
+            }
+            Phase::RunningCalls(batch) => {
+                Some(match batch.pending_request().map(|request| &request.kind) {
+                    Some(RequestKind::Approval(_)) => WaitingOn::Approval,
+                    Some(RequestKind::Question(_)) => WaitingOn::Question,
+                    None => WaitingOn::Children,
+                })
+            }
+            Phase::AwaitingChildren => Some(WaitingOn::Children),
             Phase::Concluding(_) | Phase::Ended(_) => None,
         }
     }
@@ -102,7 +106,7 @@ impl RunState {
         })
     }
 
-    fn think(&self) -> Step {
+    fn call_model(&self) -> Step {
         if self.asking().must_shorten()
             && let Some(compaction) = self.compaction()
         {
@@ -124,7 +128,7 @@ impl RunState {
         })
     }
 
-    fn act(&self, batch: &Batch) -> Step {
+    fn run_calls(&self, batch: &Batch) -> Step {
         let runnable: Vec<OpenCall> = batch.runnable().cloned().collect();
         if runnable.is_empty() {
             return Step::Wait(self.open_children());

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use sortie_core::{Event, JournalEntry, Outcome, RunId, Status, Timestamp, WaitingOn};
 
-use crate::state::{Past, Phase, RunState};
+use crate::state::{Phase, PriorHistory, RunState};
 
 /// How deep children of children are followed: more than any tree is allowed to be.
 const MAX_DEPTH: usize = 64;
@@ -124,7 +124,7 @@ impl SpanKind {
 /// The time line of a tree, of those of its runs. What has not ended goes on until `now`.
 pub fn timeline(root: RunId, mut tasks: Vec<TaskTimeline>, now: Timestamp) -> Timeline {
     tasks.sort_by_key(|task| task.run);
-    let walk = Walk::over(&tasks);
+    let walk = CriticalPath::over(&tasks);
     let mut critical_path = Vec::new();
     let life = walk.life(root);
     if let Some((from, until)) = life {
@@ -145,10 +145,10 @@ pub fn timeline(root: RunId, mut tasks: Vec<TaskTimeline>, now: Timestamp) -> Ti
 
 /// Where a run is, as far as its journal tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Queue,
-    Held,
-    Rest,
+enum Custody {
+    Queued,
+    Claimed,
+    Paused,
 }
 
 /// What one run waited for, by its journal: nothing if that is gone. At most so many stretches, however
@@ -162,10 +162,10 @@ pub fn task_timeline(
     let Event::Admitted { spec } = &first.event else {
         return None;
     };
-    let mut life = Life {
+    let mut life = TimelineBuilder {
         // What was said in earlier runs changes nothing about waiting.
-        state: RunState::fold(&Past::default(), std::slice::from_ref(first)).ok(),
-        place: Place::Queue,
+        state: RunState::fold(&PriorHistory::default(), std::slice::from_ref(first)).ok(),
+        custody: Custody::Queued,
         cursor: first.at,
         spans: Vec::new(),
     };
@@ -251,22 +251,22 @@ fn coarsened(mut spans: Vec<Span>, most: usize) -> Vec<Span> {
 }
 
 /// A life on its way through its journal.
-struct Life {
+struct TimelineBuilder {
     /// What the journal says so far; nothing if an entry does not fit the ones before it.
     state: Option<RunState>,
-    place: Place,
+    custody: Custody,
     /// The end of what is told. Never goes back, whatever a clock did between two processes.
     cursor: Timestamp,
     spans: Vec<Span>,
 }
 
-impl Life {
+impl TimelineBuilder {
     fn take(&mut self, entry: &JournalEntry) {
         self.until(entry.at, Some(&entry.event));
-        self.place = match &entry.event {
-            Event::Claimed { .. } => Place::Held,
-            Event::Paused => Place::Rest,
-            Event::Resumed => Place::Queue,
+        self.custody = match &entry.event {
+            Event::Claimed { .. } => Custody::Claimed,
+            Event::Paused => Custody::Paused,
+            Event::Resumed => Custody::Queued,
             Event::Admitted { .. }
             | Event::Updated { .. }
             | Event::InboxTaken { .. }
@@ -281,7 +281,7 @@ impl Life {
             | Event::BudgetSpent { .. }
             | Event::Isolated { .. }
             | Event::Collected { .. }
-            | Event::Finished { .. } => self.place,
+            | Event::Finished { .. } => self.custody,
         };
         if let Some(state) = &mut self.state
             && state.apply(entry).is_err()
@@ -328,20 +328,20 @@ impl Life {
     fn kind(&self, next: Option<&Event>) -> SpanKind {
         let started = self.state.as_ref().and_then(RunState::started_at).is_some();
         let waiting = self.state.as_ref().and_then(RunState::waiting_on);
-        match (self.place, waiting) {
-            (Place::Rest, _) => SpanKind::Paused,
-            (Place::Queue, _) if !started => SpanKind::Slot,
+        match (self.custody, waiting) {
+            (Custody::Paused, _) => SpanKind::Paused,
+            (Custody::Queued, _) if !started => SpanKind::Slot,
             (_, Some(WaitingOn::Approval)) => SpanKind::Approval,
             (_, Some(WaitingOn::Question)) => SpanKind::Question,
             (_, Some(WaitingOn::Children)) => SpanKind::Children,
-            (Place::Queue, _) => SpanKind::Slot,
+            (Custody::Queued, _) => SpanKind::Slot,
             // Somebody else had to take it: whoever held it was gone.
-            (Place::Held, _) if matches!(next, Some(Event::Claimed { .. })) => SpanKind::Other,
-            (Place::Held, Some(WaitingOn::Model)) => SpanKind::Model,
-            (Place::Held, Some(WaitingOn::RateLimit)) => SpanKind::RateLimit,
-            (Place::Held, Some(WaitingOn::Tool)) => SpanKind::Tool,
-            (Place::Held, Some(WaitingOn::Slot)) => SpanKind::Slot,
-            (Place::Held, None) => SpanKind::Other,
+            (Custody::Claimed, _) if matches!(next, Some(Event::Claimed { .. })) => SpanKind::Other,
+            (Custody::Claimed, Some(WaitingOn::Model)) => SpanKind::Model,
+            (Custody::Claimed, Some(WaitingOn::RateLimit)) => SpanKind::RateLimit,
+            (Custody::Claimed, Some(WaitingOn::Tool)) => SpanKind::Tool,
+            (Custody::Claimed, Some(WaitingOn::Slot)) => SpanKind::Slot,
+            (Custody::Claimed, None) => SpanKind::Other,
         }
     }
 
@@ -357,19 +357,20 @@ impl Life {
             },
             SpanKind::Tool => {
                 let finished = match next {
-                    Some(Event::ToolFinished { result, .. }) => state.open_call_named(&result.call),
+                    Some(Event::ToolFinished { result, .. }) => state.find_open_call(&result.call),
                     Some(
                         Event::Intended { call, .. }
                         | Event::Asked { call, .. }
                         | Event::Delegated { call, .. },
-                    ) => state.open_call_named(call),
+                    ) => state.find_open_call(call),
                     Some(_) | None => None,
                 };
                 let first = match state.phase() {
-                    Phase::Acting(batch) => batch.runnable().next().map(|open| &open.call),
-                    Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => {
-                        None
-                    }
+                    Phase::RunningCalls(batch) => batch.runnable().next().map(|open| &open.call),
+                    Phase::AwaitingModel
+                    | Phase::AwaitingChildren
+                    | Phase::Concluding(_)
+                    | Phase::Ended(_) => None,
                 };
                 finished.or(first).map(|call| call.name.clone())
             }
@@ -384,12 +385,12 @@ impl Life {
 }
 
 /// A way back through the lives of a tree.
-struct Walk<'a> {
+struct CriticalPath<'a> {
     tasks: BTreeMap<RunId, &'a TaskTimeline>,
     children: BTreeMap<RunId, Vec<&'a TaskTimeline>>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> CriticalPath<'a> {
     fn over(tasks: &'a [TaskTimeline]) -> Self {
         let mut children: BTreeMap<RunId, Vec<&TaskTimeline>> = BTreeMap::new();
         for task in tasks {

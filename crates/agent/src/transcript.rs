@@ -56,7 +56,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
                 ),
                 InboxItem::Steer { text, .. } => line("steer", text.clone()),
                 InboxItem::Reply { request, reply, .. } => {
-                    line("reply", format!("{request}: {}", said(reply)))
+                    line("reply", format!("{request}: {}", reply_text(reply)))
                 }
                 InboxItem::Question {
                     request,
@@ -85,7 +85,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
                 ),
             })
             .collect(),
-        Event::Asked { request, .. } => vec![line("asked", asked(request))],
+        Event::Asked { request, .. } => vec![line("asked", request_text(request))],
         Event::BudgetLow { balances } => {
             let kinds: Vec<String> = balances
                 .iter()
@@ -149,7 +149,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
     }
 }
 
-fn asked(request: &Request) -> String {
+fn request_text(request: &Request) -> String {
     match &request.kind {
         RequestKind::Approval(approval) => format!(
             "{}: may {} run? {}",
@@ -159,7 +159,7 @@ fn asked(request: &Request) -> String {
     }
 }
 
-fn said(reply: &Reply) -> String {
+fn reply_text(reply: &Reply) -> String {
     match reply {
         Reply::Approved { by, lasting: None } => format!("approved by {by}"),
         Reply::Approved {

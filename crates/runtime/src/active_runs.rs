@@ -30,7 +30,7 @@ impl Signals {
 
 /// The runs under way. Guards a map for a few lines at a time, never across an await.
 #[derive(Debug, Default)]
-pub(crate) struct Live {
+pub(crate) struct ActiveRuns {
     runs: Mutex<BTreeMap<RunId, Entry>>,
 }
 
@@ -40,7 +40,7 @@ struct Entry {
     signals: watch::Sender<Signals>,
 }
 
-impl Live {
+impl ActiveRuns {
     /// Notes that a run is under way; the receiver hears what its executor must know.
     pub(crate) fn enter(
         &self,

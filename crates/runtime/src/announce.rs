@@ -26,12 +26,12 @@ pub(crate) async fn deliver_due(engine: &Engine) -> StoreResult<()> {
     }
     for delivered in engine.store.deliver(engine.clock.now()).await? {
         crash::point(Point::AfterDeliver);
-        tell(engine, delivered).await;
+        publish_delivery(engine, delivered).await;
     }
     Ok(())
 }
 
-async fn tell(engine: &Engine, delivered: Delivered) {
+async fn publish_delivery(engine: &Engine, delivered: Delivered) {
     if delivered.accepted {
         engine
             .live

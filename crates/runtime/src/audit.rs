@@ -69,7 +69,7 @@ impl Auditor<'_> {
         let answered = reported.filter(|it| it.mode == EdgeMode::Blocking);
         answered
             .filter_map(|announcement| {
-                let call = before.open_call_named(announcement.call.as_ref()?)?;
+                let call = before.find_open_call(announcement.call.as_ref()?)?;
                 Some(self.entry(call, &call.name, None, reported_stage(announcement)))
             })
             .collect()

@@ -13,18 +13,18 @@ const MAX_KEPT: usize = 256;
 /// How many hashes are kept: as many as a run has different kinds of children at once.
 const MAX_HASHES: usize = 8;
 
-/// Policies that were read, by their hash: siblings share one, so that ten thousand runs cost one.
+/// PolicyCache that were read, by their hash: siblings share one, so that ten thousand runs cost one.
 #[derive(Debug, Default)]
-pub(crate) struct Policies(Mutex<BTreeMap<String, Kept>>);
+pub(crate) struct PolicyCache(Mutex<BTreeMap<String, CachedPolicy>>);
 
 /// A policy as it was written and as it was read.
 #[derive(Debug)]
-struct Kept {
+struct CachedPolicy {
     policy: Policy,
     compiled: Arc<Compiled>,
 }
 
-impl Policies {
+impl PolicyCache {
     /// The policy of a run, read. What was admitted is compared as a whole, whatever hash it names,
     /// so that nothing can pass for something else.
     pub(crate) fn of(&self, spec: &RunSpec) -> Arc<Compiled> {
@@ -38,7 +38,7 @@ impl Policies {
             kept.clear();
         }
         let compiled = Arc::new(Compiled::new(&spec.policy, &[]));
-        let known = Kept {
+        let known = CachedPolicy {
             policy: spec.policy.clone(),
             compiled: Arc::clone(&compiled),
         };
@@ -47,11 +47,11 @@ impl Policies {
     }
 }
 
-/// Hashes of policies that were made lately: siblings have the same one.
+/// HashCache of policies that were made lately: siblings have the same one.
 #[derive(Debug, Default)]
-pub(crate) struct Hashes(Mutex<VecDeque<(Policy, String)>>);
+pub(crate) struct HashCache(Mutex<VecDeque<(Policy, String)>>);
 
-impl Hashes {
+impl HashCache {
     /// The hash of a policy.
     pub(crate) fn of(&self, policy: &Policy) -> String {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +144,7 @@ impl Authority {
 }
 
 /// Who decided, and by which rule.
-pub(crate) fn words(ruling: &Ruling) -> String {
+pub(crate) fn ruling_text(ruling: &Ruling) -> String {
     let mut words = ruling.layer.as_str().to_owned();
     if let Some(rule) = &ruling.rule {
         words.push_str(", rule ");

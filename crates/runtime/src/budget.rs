@@ -2,7 +2,7 @@
 //!
 //! Pure: the driver brings the balances and writes the reservation.
 
-use sortie_agent::Counted;
+use sortie_agent::CountedTokens;
 use sortie_core::{
     Amount, Balance, BudgetKind, MICROS_PER_USD, Message, MicroUsd, ModelRequest, Terms,
     TokenPrice, Usage,
@@ -50,7 +50,7 @@ pub(crate) fn low(balances: &[Balance], was_warned: impl Fn(BudgetKind) -> bool)
 }
 
 /// The balances once everything that is set aside has come back.
-pub(crate) fn without_reserved(balances: &[Balance]) -> Vec<Balance> {
+pub(crate) fn after_refunds(balances: &[Balance]) -> Vec<Balance> {
     let refunded = balances.iter().map(|balance| Balance {
         reserved: 0,
         ..*balance
@@ -60,9 +60,9 @@ pub(crate) fn without_reserved(balances: &[Balance]) -> Vec<Balance> {
 
 /// What to set aside for a question: the most it can cost, with an answer as long as the account
 /// can pay.
-pub(crate) fn provide(
+pub(crate) fn provision(
     request: &ModelRequest,
-    counted: Option<Counted>,
+    counted: Option<CountedTokens>,
     terms: Terms,
     balances: &[Balance],
 ) -> Result<Provision, Unaffordable> {
@@ -98,7 +98,7 @@ pub(crate) fn provide(
 }
 
 /// What an answer really cost, where the provider says; what was set aside where it does not.
-pub(crate) fn settled(usage: &Usage, reserved: Amount) -> Amount {
+pub(crate) fn charged(usage: &Usage, reserved: Amount) -> Amount {
     Amount {
         tokens: usage.total_tokens().unwrap_or(reserved.tokens),
         usd_micros: usage.cost_usd.map_or(reserved.usd_micros, micros),
@@ -108,7 +108,7 @@ pub(crate) fn settled(usage: &Usage, reserved: Amount) -> Amount {
 
 /// More tokens than any vendor counts for the question: no token is shorter than a byte, and what
 /// was counted before need not be guessed.
-fn input_bound(request: &ModelRequest, counted: Option<Counted>) -> u64 {
+fn input_bound(request: &ModelRequest, counted: Option<CountedTokens>) -> u64 {
     let (known, rest) = match counted {
         Some(counted) if counted.messages <= request.messages.len() => {
             (counted.tokens, &request.messages[counted.messages..])

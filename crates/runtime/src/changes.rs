@@ -7,7 +7,7 @@ use crate::runtime::RuntimeError;
 
 /// What a run changed in its worktree.
 #[derive(Debug)]
-pub(crate) struct Changed {
+pub(crate) struct WorktreeChanges {
     pub(crate) worktree: Worktree,
     pub(crate) changes: Changes,
     pub(crate) diff: String,
@@ -15,28 +15,28 @@ pub(crate) struct Changed {
 
 /// Brings what a run changed into the checkout it came from; returns the files.
 pub(crate) async fn apply(engine: &Engine, run: RunId) -> Result<Vec<String>, RuntimeError> {
-    let Changed {
+    let WorktreeChanges {
         worktree, changes, ..
     } = changed(engine, run).await?;
     let applied = engine.worktrees.apply(&worktree, &changes).await;
     let files = applied.map_err(RuntimeError::Refused)?;
-    decided(engine, run, ChangesFate::Applied).await?;
+    record_fate(engine, run, ChangesFate::Applied).await?;
     Ok(files)
 }
 
 /// Throws away what a run changed.
 pub(crate) async fn discard(engine: &Engine, run: RunId) -> Result<(), RuntimeError> {
-    let Changed {
+    let WorktreeChanges {
         worktree, changes, ..
     } = changed(engine, run).await?;
     let discarded = engine.worktrees.discard(&worktree, &changes).await;
     discarded.map_err(RuntimeError::Refused)?;
-    decided(engine, run, ChangesFate::Discarded).await?;
+    record_fate(engine, run, ChangesFate::Discarded).await?;
     Ok(())
 }
 
 /// What a run changed in its worktree. One that was never collected is collected now.
-pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<Changed, RuntimeError> {
+pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<WorktreeChanges, RuntimeError> {
     let entries = engine.store.read(run, Seq(0)).await?;
     let mut worktree = None;
     let mut collected = None;
@@ -74,7 +74,7 @@ pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<Changed, Runt
                 .blob(run, &changes.diff)
                 .await?
                 .unwrap_or_default();
-            Ok(Changed {
+            Ok(WorktreeChanges {
                 worktree,
                 changes,
                 diff: String::from_utf8_lossy(&diff).into_owned(),
@@ -87,7 +87,7 @@ pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<Changed, Runt
     }
 }
 
-async fn decided(engine: &Engine, run: RunId, fate: ChangesFate) -> StoreResult<()> {
+async fn record_fate(engine: &Engine, run: RunId, fate: ChangesFate) -> StoreResult<()> {
     engine.store.note_fate(run, fate).await?;
     engine.publisher.record_changed(run).await;
     Ok(())
@@ -98,7 +98,7 @@ async fn collect_late(
     engine: &Engine,
     run: RunId,
     worktree: Worktree,
-) -> Result<Changed, RuntimeError> {
+) -> Result<WorktreeChanges, RuntimeError> {
     if !engine.store.get(run).await?.status.is_terminal() {
         return Err(RuntimeError::Refused(format!(
             "task {run} is still at work in its worktree; wait for it, or cancel it first"
@@ -109,7 +109,7 @@ async fn collect_late(
         None => Err(RuntimeError::Refused(format!(
             "task {run} changed nothing in its worktree"
         ))),
-        Some(collected) => Ok(Changed {
+        Some(collected) => Ok(WorktreeChanges {
             worktree,
             changes: collected.changes,
             diff: String::from_utf8_lossy(&collected.diff).into_owned(),

@@ -13,24 +13,24 @@ const MAX_HALF: usize = 512;
 /// Particulars of runs that somebody looked at lately. A journal only grows, so what was folded once
 /// stays right, and only what came after it is read.
 #[derive(Debug, Default)]
-pub(crate) struct Looks(Mutex<Halves>);
+pub(crate) struct DetailsCache(Mutex<Generations>);
 
 /// When the younger half is full it becomes the older one, which is forgotten: whatever was looked at
 /// within the last `MAX_HALF` different runs is still there.
 #[derive(Debug, Default)]
-struct Halves {
-    younger: HashMap<RunId, Look>,
-    older: HashMap<RunId, Look>,
+struct Generations {
+    younger: HashMap<RunId, CachedDetails>,
+    older: HashMap<RunId, CachedDetails>,
 }
 
 #[derive(Clone, Debug)]
-struct Look {
+struct CachedDetails {
     /// An id can come back after its run was removed.
     created_at: Timestamp,
     particulars: Arc<Particulars>,
 }
 
-impl Looks {
+impl DetailsCache {
     pub(crate) fn known(&self, record: &RunRecord) -> Option<Arc<Particulars>> {
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let look = match halves.younger.get(&record.run_id) {
@@ -45,7 +45,7 @@ impl Looks {
     }
 
     pub(crate) fn keep(&self, record: &RunRecord, particulars: Arc<Particulars>) {
-        let look = Look {
+        let look = CachedDetails {
             created_at: record.created_at,
             particulars,
         };
@@ -60,8 +60,8 @@ impl Looks {
     }
 }
 
-impl Halves {
-    fn keep(&mut self, run: RunId, look: Look) {
+impl Generations {
+    fn keep(&mut self, run: RunId, look: CachedDetails) {
         if self.younger.len() >= MAX_HALF && !self.younger.contains_key(&run) {
             self.older = std::mem::take(&mut self.younger);
         }
@@ -80,8 +80,8 @@ mod tests {
         text.parse().expect("an id")
     }
 
-    fn look() -> Look {
-        Look {
+    fn look() -> CachedDetails {
+        CachedDetails {
             created_at: Timestamp(0),
             particulars: Arc::new(Particulars {
                 workspace: "/w".into(),
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn what_was_looked_at_lately_is_kept_and_no_more() {
-        let mut halves = Halves::default();
+        let mut halves = Generations::default();
         for number in 0..MAX_HALF * 5 {
             halves.keep(run(number), look());
             assert!(halves.younger.len() <= MAX_HALF && halves.older.len() <= MAX_HALF);

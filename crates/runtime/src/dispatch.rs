@@ -47,17 +47,17 @@ pub(crate) struct Dispatch<'a> {
 /// What is to be done about a call, before anything has run.
 pub(crate) enum Prepared<'a> {
     /// It already has its answer: it could not be understood, or was refused.
-    Answered(Box<Finished>),
+    Resolved(Box<CallRecord>),
     /// Somebody has to say yes first.
-    Asks(Ready<'a>),
+    NeedsApproval(CheckedCall<'a>),
     /// It may run beside others, any number of times.
-    Free(Ready<'a>),
+    Concurrent(CheckedCall<'a>),
     /// It runs alone, after its intent is durable.
-    Guarded(Ready<'a>),
+    Exclusive(CheckedCall<'a>),
 }
 
 /// A call that may run, or will once somebody has said yes.
-pub(crate) struct Ready<'a> {
+pub(crate) struct CheckedCall<'a> {
     pub(crate) call: &'a ToolCall,
     pub(crate) tool: &'a dyn Tool,
     facts: &'a ToolFacts,
@@ -67,29 +67,29 @@ pub(crate) struct Ready<'a> {
 }
 
 /// What came of asking.
-pub(crate) enum Asked<'a> {
+pub(crate) enum ApprovalOutcome<'a> {
     /// It has its answer: there is nobody to ask.
-    Answered(Finished),
+    Resolved(CallRecord),
     /// The question is out; the run waits.
-    Waits(Finished),
+    Requested(CallRecord),
     /// It was allowed for the whole session before.
-    Allowed(Prepared<'a>),
+    Granted(Prepared<'a>),
 }
 
 /// The facts that end or suspend a call.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct CallRecord {
     pub(crate) event: Event,
     pub(crate) blobs: Vec<Blob>,
     pub(crate) audit: Vec<AuditEntry>,
 }
 
 /// What recovery found out about a guarded call.
-pub(crate) enum Settled {
+pub(crate) enum ExclusiveStep {
     /// It has its answer.
-    Answered(Finished),
+    Resolved(CallRecord),
     /// It has to run; this is what to write down first.
-    Run(Finished),
+    Run(CallRecord),
 }
 
 impl<'a> Dispatch<'a> {
@@ -101,7 +101,7 @@ impl<'a> Dispatch<'a> {
             Arguments::Json(value) => value,
             Arguments::Malformed { raw: _, error } => {
                 let words = text(lang, "call-malformed", &[("error", error.as_str().into())]);
-                return Prepared::Answered(Box::new(self.not_understood(call, &words)));
+                return Prepared::Resolved(Box::new(self.invalid_call(call, &words)));
             }
         };
         let Some(found) = self.engine.planner.toolbox.find(&call.name, arguments) else {
@@ -111,9 +111,9 @@ impl<'a> Dispatch<'a> {
                 "call-unknown-tool",
                 &[("name", call.name.as_str().into()), ("known", known.into())],
             );
-            return Prepared::Answered(Box::new(self.not_understood(call, &words)));
+            return Prepared::Resolved(Box::new(self.invalid_call(call, &words)));
         };
-        let mut ready = Ready {
+        let mut checked = CheckedCall {
             call,
             tool: found.tool.as_ref(),
             facts: found.facts,
@@ -121,10 +121,10 @@ impl<'a> Dispatch<'a> {
             arguments: found.arguments,
             status: &open.status,
         };
-        if ready.ruling.decision == Decision::Deny {
-            let words = self.denied(&ready);
-            return Prepared::Answered(Box::new(self.refused(
-                &ready,
+        if checked.ruling.decision == Decision::Deny {
+            let words = self.denial_text(&checked);
+            return Prepared::Resolved(Box::new(self.refused(
+                &checked,
                 ResultStatus::Denied,
                 &words,
             )));
@@ -133,7 +133,7 @@ impl<'a> Dispatch<'a> {
             .engine
             .planner
             .toolbox
-            .problems(&ready.facts.name, &ready.arguments);
+            .problems(&checked.facts.name, &checked.arguments);
         if !problems.is_empty() {
             let words = text(
                 lang,
@@ -143,51 +143,58 @@ impl<'a> Dispatch<'a> {
                     ("errors", problems.join("; ").into()),
                 ],
             );
-            return Prepared::Answered(Box::new(self.refused(&ready, ResultStatus::Error, &words)));
+            return Prepared::Resolved(Box::new(self.refused(
+                &checked,
+                ResultStatus::Error,
+                &words,
+            )));
         }
-        if let CallStatus::Replied { request, reply } = ready.status {
+        if let CallStatus::Replied { request, reply } = checked.status {
             match approved_by(request, reply) {
-                Some(approved) => ready.ruling.approved = Some(approved),
+                Some(approved) => checked.ruling.approved = Some(approved),
                 None => {
-                    let (status, words) = requests::words(lang, &call.name, request, reply);
-                    return Prepared::Answered(Box::new(self.refused(&ready, status, &words)));
+                    let (status, words) = requests::reply_text(lang, &call.name, request, reply);
+                    return Prepared::Resolved(Box::new(self.refused(&checked, status, &words)));
                 }
             }
         }
-        if ready.ruling.decision == Decision::Ask
-            && ready.ruling.approved.is_none()
-            && !ready.had_begun()
+        if checked.ruling.decision == Decision::Ask
+            && checked.ruling.approved.is_none()
+            && !checked.was_started()
         {
-            return Prepared::Asks(ready);
+            return Prepared::NeedsApproval(checked);
         }
-        ready.sorted()
+        checked.classified()
     }
 
     /// Asks whoever may allow a call: what was allowed for the session before, then a person.
-    pub(crate) async fn ask(self, mut ready: Ready<'a>) -> Asked<'a> {
-        if let Some(rule) = self.allowed_before(&ready).await {
-            ready.ruling.approved = Some(ApprovedBy::Grant { rule });
-            return Asked::Allowed(ready.sorted());
+    pub(crate) async fn request_approval(
+        self,
+        mut checked: CheckedCall<'a>,
+    ) -> ApprovalOutcome<'a> {
+        if let Some(rule) = self.find_grant(&checked).await {
+            checked.ruling.approved = Some(ApprovedBy::Grant { rule });
+            return ApprovalOutcome::Granted(checked.classified());
         }
         if !self.engine.settings().approvals.wait {
-            ready.ruling.decision = Decision::Deny;
+            checked.ruling.decision = Decision::Deny;
             let words = t!(
                 self.spec.lang,
                 "refused-no-person",
-                tool = ready.call.name.as_str()
+                tool = checked.call.name.as_str()
             );
-            return Asked::Answered(self.refused(&ready, ResultStatus::Denied, &words));
+            return ApprovalOutcome::Resolved(self.refused(&checked, ResultStatus::Denied, &words));
         }
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let preview = self.preview(&ready, &effect).await;
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
+        let preview = self.preview(&checked, &effect).await;
         let redactor = &self.engine.redactor;
-        let arguments = redactor.clean_json(&ready.arguments);
-        let dangers = self.authority.dangers(ready.facts, &ready.arguments);
+        let arguments = redactor.clean_json(&checked.arguments);
+        let dangers = self.authority.dangers(checked.facts, &checked.arguments);
         let request = requests::approval(
             &effect,
             ApprovalRequest {
-                tool: ready.facts.name.clone(),
-                exact: self.authority.exact(ready.facts, &arguments),
+                tool: checked.facts.name.clone(),
+                exact: self.authority.exact(checked.facts, &arguments),
                 arguments,
                 dangers: dangers
                     .into_iter()
@@ -197,16 +204,16 @@ impl<'a> Dispatch<'a> {
                     })
                     .collect(),
                 preview,
-                layer: ready.ruling.layer,
-                rule: ready.ruling.rule.clone(),
-                reason: authority::words(&ready.ruling),
+                layer: checked.ruling.layer,
+                rule: checked.ruling.rule.clone(),
+                reason: authority::ruling_text(&checked.ruling),
                 folder: self.spec.workspace.clone(),
                 // What is dangerous once is dangerous every time, and what a rule wants to be asked
                 // about is asked about every time.
-                lasting: if ready.ruling.layer == Layer::Danger || ready.ruling.rule.is_some() {
+                lasting: if checked.ruling.layer == Layer::Danger || checked.ruling.rule.is_some() {
                     Vec::new()
                 } else {
-                    self.authority.suggest(ready.facts, &ready.arguments)
+                    self.authority.suggest(checked.facts, &checked.arguments)
                 },
             },
             requests::expiry(
@@ -214,84 +221,84 @@ impl<'a> Dispatch<'a> {
                 self.engine.settings().approvals.expiry,
             ),
         );
-        Asked::Waits(self.asked(&ready, request))
+        ApprovalOutcome::Requested(self.suspended(&checked, request))
     }
 
     /// Runs a call that may run beside others.
-    pub(crate) async fn run_free(self, ready: Ready<'a>) -> Finished {
-        self.run(&ready).await
+    pub(crate) async fn run_concurrent(self, checked: CheckedCall<'a>) -> CallRecord {
+        self.run(&checked).await
     }
 
     /// Finds out what a guarded call needs: recovery, or just its intent.
-    pub(crate) async fn settle(self, ready: &Ready<'a>) -> Settled {
+    pub(crate) async fn prepare_exclusive(self, checked: &CheckedCall<'a>) -> ExclusiveStep {
         if let CallStatus::Interrupted { fingerprint } | CallStatus::Intended { fingerprint } =
-            ready.status
-            && let Some(answered) = self.recover(ready, fingerprint).await
+            checked.status
+            && let Some(answered) = self.recover(checked, fingerprint).await
         {
-            return Settled::Answered(answered);
+            return ExclusiveStep::Resolved(answered);
         }
-        let fingerprint = match ready.tool.recovery() {
+        let fingerprint = match checked.tool.recovery() {
             Recovery::Reconcilable(reconcile) => {
-                let effect = EffectId::new(self.fence.run, &ready.call.id);
-                let around = self.around(ready);
-                let context = self.context(ready.call, &effect, &around);
-                reconcile.fingerprint(&context, &ready.arguments).await
+                let effect = EffectId::new(self.fence.run, &checked.call.id);
+                let ports = self.tool_ports(checked);
+                let context = self.context(checked.call, &effect, &ports);
+                reconcile.fingerprint(&context, &checked.arguments).await
             }
             Recovery::Repeatable | Recovery::Once(_) => Value::Null,
         };
-        Settled::Run(Finished {
+        ExclusiveStep::Run(CallRecord {
             event: Event::Intended {
-                call: ready.call.id.clone(),
+                call: checked.call.id.clone(),
                 fingerprint,
-                ruling: Some(ready.ruling.clone()),
+                ruling: Some(checked.ruling.clone()),
             },
             blobs: Vec::new(),
-            audit: vec![self.audited(ready, AuditStage::Begun)],
+            audit: vec![self.audited(checked, AuditStage::Begun)],
         })
     }
 
     /// Runs a call, and makes the fact of it.
-    pub(crate) async fn run(self, ready: &Ready<'a>) -> Finished {
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let around = self.around(ready);
-        let context = self.context(ready.call, &effect, &around);
+    pub(crate) async fn run(self, checked: &CheckedCall<'a>) -> CallRecord {
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
+        let ports = self.tool_ports(checked);
+        let context = self.context(checked.call, &effect, &ports);
         let started = self.engine.clock.now();
-        let reply = ready.tool.run(&context, ready.arguments.clone()).await;
+        let reply = checked.tool.run(&context, checked.arguments.clone()).await;
         let elapsed_ms = self.engine.clock.now().ms_since(started);
-        self.finished(ready, reply, elapsed_ms)
+        self.finished(checked, reply, elapsed_ms)
     }
 
     /// What a crash left of a call; `None` if it may run now.
-    async fn recover(self, ready: &Ready<'a>, fingerprint: &Value) -> Option<Finished> {
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
-        let around = self.around(ready);
-        let context = self.context(ready.call, &effect, &around);
-        match ready.tool.recovery() {
+    async fn recover(self, checked: &CheckedCall<'a>, fingerprint: &Value) -> Option<CallRecord> {
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
+        let ports = self.tool_ports(checked);
+        let context = self.context(checked.call, &effect, &ports);
+        match checked.tool.recovery() {
             Recovery::Repeatable => None,
-            Recovery::Once(None) => Some(self.unknown(ready)),
+            Recovery::Once(None) => Some(self.unknown_outcome(checked)),
             Recovery::Once(Some(remains)) => {
                 // Before the model looks: what still runs could do it behind its back.
                 let ended = remains.stop(&effect).await;
                 tracing::info!(%effect, ended, "ended what a call of a dead process had left running");
-                Some(self.unknown(ready))
+                Some(self.unknown_outcome(checked))
             }
             Recovery::Reconcilable(reconcile) => {
                 match reconcile
-                    .reconcile(&context, &ready.arguments, fingerprint)
+                    .reconcile(&context, &checked.arguments, fingerprint)
                     .await
                 {
                     Reconciled::Happened(answer) => {
-                        Some(self.finished(ready, Ok(answer.into()), 0))
+                        Some(self.finished(checked, Ok(answer.into()), 0))
                     }
                     Reconciled::NotYet => None,
-                    Reconciled::Unknown => Some(self.unknown(ready)),
+                    Reconciled::Unknown => Some(self.unknown_outcome(checked)),
                 }
             }
         }
     }
 
     /// The rule by which a person has allowed a call for the whole session.
-    async fn allowed_before(self, ready: &Ready<'a>) -> Option<String> {
+    async fn find_grant(self, checked: &CheckedCall<'a>) -> Option<String> {
         let scope = self.spec.session.in_folder(&self.spec.workspace);
         let grants = match self
             .engine
@@ -313,48 +320,48 @@ impl<'a> Dispatch<'a> {
         let ruling = self
             .authority
             .with_grants(&rules)
-            .rule(ready.facts, &ready.arguments);
+            .rule(checked.facts, &checked.arguments);
         (ruling.decision == Decision::Allow && ruling.layer == Layer::Session)
             .then(|| ruling.rule.unwrap_or_default())
     }
 
-    async fn preview(self, ready: &Ready<'a>, effect: &EffectId) -> Option<String> {
-        let around = self.around(ready);
-        let context = self.context(ready.call, effect, &around);
-        let preview = ready.tool.preview(&context, &ready.arguments).await?;
+    async fn preview(self, checked: &CheckedCall<'a>, effect: &EffectId) -> Option<String> {
+        let ports = self.tool_ports(checked);
+        let context = self.context(checked.call, effect, &ports);
+        let preview = checked.tool.preview(&context, &checked.arguments).await?;
         let clean = self.engine.redactor.clean(&preview).into_owned();
         Some(cut_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
     }
 
-    fn finished(self, ready: &Ready<'a>, reply: ToolReply, elapsed_ms: u64) -> Finished {
+    fn finished(self, checked: &CheckedCall<'a>, reply: ToolReply, elapsed_ms: u64) -> CallRecord {
         let (status, answer) = match reply {
             Ok(ToolOutcome::Waits(wait)) => {
-                return Finished {
+                return CallRecord {
                     event: Event::Delegated {
-                        call: ready.call.id.clone(),
+                        call: checked.call.id.clone(),
                         wait,
-                        ruling: Some(ready.ruling.clone()),
+                        ruling: Some(checked.ruling.clone()),
                     },
                     blobs: Vec::new(),
-                    audit: vec![self.audited(ready, AuditStage::Waits)],
+                    audit: vec![self.audited(checked, AuditStage::Waits)],
                 };
             }
             Ok(ToolOutcome::Asks { question, timeout }) => {
-                return self.inquires(ready, question, timeout);
+                return self.ask_question(checked, question, timeout);
             }
             Ok(ToolOutcome::Answer(answer)) => (ResultStatus::Ok, answer),
             Err(failure) => (ResultStatus::Error, ToolAnswer::text(failure.0)),
         };
-        self.answered(ready, status, answer, elapsed_ms)
+        self.answered(checked, status, answer, elapsed_ms)
     }
 
     fn answered(
         self,
-        ready: &Ready<'a>,
+        checked: &CheckedCall<'a>,
         status: ResultStatus,
         answer: ToolAnswer,
         elapsed_ms: u64,
-    ) -> Finished {
+    ) -> CallRecord {
         let clean = self.engine.redactor.clean(&answer.text).into_owned();
         let (words, whole) = bound_result(self.spec.lang, clean);
         let mut blobs: Vec<Blob> = whole.into_iter().map(blob_of).collect();
@@ -369,22 +376,22 @@ impl<'a> Dispatch<'a> {
             blobs.push(blob);
         }
         let result = ToolResult {
-            call: ready.call.id.clone(),
-            provider_id: ready.call.provider_id.clone(),
+            call: checked.call.id.clone(),
+            provider_id: checked.call.provider_id.clone(),
             text: words,
             status,
             full,
             images,
         };
         let stage = audit::ended(&result, elapsed_ms, answer.sandbox.clone());
-        Finished {
-            audit: vec![self.audited(ready, stage)],
+        CallRecord {
+            audit: vec![self.audited(checked, stage)],
             event: Event::ToolFinished {
                 result,
                 elapsed_ms,
                 spawned: answer.spawned,
                 todos: answer.todos,
-                ruling: Some(ready.ruling.clone()),
+                ruling: Some(checked.ruling.clone()),
                 sandbox: answer.sandbox,
             },
             blobs,
@@ -392,8 +399,13 @@ impl<'a> Dispatch<'a> {
     }
 
     /// A question of the run's own; where nobody can answer, it has its answer at once.
-    fn inquires(self, ready: &Ready<'a>, question: Question, timeout: Duration) -> Finished {
-        let effect = EffectId::new(self.fence.run, &ready.call.id);
+    fn ask_question(
+        self,
+        checked: &CheckedCall<'a>,
+        question: Question,
+        timeout: Duration,
+    ) -> CallRecord {
+        let effect = EffectId::new(self.fence.run, &checked.call.id);
         let expires_at = requests::expiry(self.engine.clock.now(), timeout);
         let request = requests::question(&effect, self.spec, question, expires_at);
         if let RequestKind::Question(question) = &request.kind
@@ -401,58 +413,58 @@ impl<'a> Dispatch<'a> {
             && !self.engine.settings().approvals.wait
         {
             let (status, words) = requests::unanswered(self.spec.lang, question);
-            return self.refused(ready, status, &words);
+            return self.refused(checked, status, &words);
         }
-        self.asked(ready, request)
+        self.suspended(checked, request)
     }
 
-    fn asked(self, ready: &Ready<'a>, request: Request) -> Finished {
-        Finished {
+    fn suspended(self, checked: &CheckedCall<'a>, request: Request) -> CallRecord {
+        CallRecord {
             event: Event::Asked {
-                call: ready.call.id.clone(),
+                call: checked.call.id.clone(),
                 request: Box::new(request),
             },
             blobs: Vec::new(),
-            audit: vec![self.audited(ready, AuditStage::Waits)],
+            audit: vec![self.audited(checked, AuditStage::Waits)],
         }
     }
 
-    fn unknown(self, ready: &Ready<'a>) -> Finished {
+    fn unknown_outcome(self, checked: &CheckedCall<'a>) -> CallRecord {
         let words = text(
             self.spec.lang,
             "call-interrupted",
-            &[("tool", ready.call.name.as_str().into())],
+            &[("tool", checked.call.name.as_str().into())],
         );
-        self.refused(ready, ResultStatus::Interrupted, &words)
+        self.refused(checked, ResultStatus::Interrupted, &words)
     }
 
-    fn denied(self, ready: &Ready<'a>) -> String {
+    fn denial_text(self, checked: &CheckedCall<'a>) -> String {
         text(
             self.spec.lang,
             "call-denied",
             &[
-                ("tool", ready.call.name.as_str().into()),
-                ("layer", authority::words(&ready.ruling).into()),
+                ("tool", checked.call.name.as_str().into()),
+                ("layer", authority::ruling_text(&checked.ruling).into()),
                 ("known", self.spec.tools.join(", ").into()),
             ],
         )
     }
 
     /// The answer to a call that nothing ran for, though it was understood.
-    fn refused(self, ready: &Ready<'a>, status: ResultStatus, words: &str) -> Finished {
+    fn refused(self, checked: &CheckedCall<'a>, status: ResultStatus, words: &str) -> CallRecord {
         let words = cut_middle(words, MAX_REFUSAL_CHARS, "…").text;
-        self.answered(ready, status, ToolAnswer::text(words), 0)
+        self.answered(checked, status, ToolAnswer::text(words), 0)
     }
 
     /// The answer to a call that nobody could make sense of.
-    fn not_understood(self, call: &ToolCall, words: &str) -> Finished {
+    fn invalid_call(self, call: &ToolCall, words: &str) -> CallRecord {
         let result = ToolResult::not_run(
             call,
             ResultStatus::Error,
             cut_middle(words, MAX_REFUSAL_CHARS, "…").text,
         );
         let stage = audit::ended(&result, 0, None);
-        Finished {
+        CallRecord {
             audit: vec![self.auditor().entry(call, &call.name, None, stage)],
             event: Event::ToolFinished {
                 result,
@@ -466,9 +478,13 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    fn audited(self, ready: &Ready<'a>, stage: AuditStage) -> AuditEntry {
-        self.auditor()
-            .entry(ready.call, &ready.facts.name, Some(&ready.ruling), stage)
+    fn audited(self, checked: &CheckedCall<'a>, stage: AuditStage) -> AuditEntry {
+        self.auditor().entry(
+            checked.call,
+            &checked.facts.name,
+            Some(&checked.ruling),
+            stage,
+        )
     }
 
     fn auditor(self) -> Auditor<'a> {
@@ -485,11 +501,11 @@ impl<'a> Dispatch<'a> {
             .map_or(&self.spec.workspace, |worktree| &worktree.workspace)
     }
 
-    fn around<'b>(self, ready: &'b Ready<'a>) -> Around<'b>
+    fn tool_ports<'b>(self, checked: &'b CheckedCall<'a>) -> ToolPorts<'b>
     where
         'a: 'b,
     {
-        Around {
+        ToolPorts {
             spawner: RunSpawner {
                 engine: self.engine,
                 claim: ParentClaim {
@@ -497,7 +513,7 @@ impl<'a> Dispatch<'a> {
                     reached: self.head,
                 },
                 spec: self.spec,
-                call: &ready.call.id,
+                call: &checked.call.id,
                 workspace: self.workspace(),
                 not_after: self.not_after,
             },
@@ -506,7 +522,7 @@ impl<'a> Dispatch<'a> {
                 fence: self.fence,
                 spec: self.spec,
             },
-            permits: self.authority.at_use(ready.facts, &ready.arguments),
+            permits: self.authority.at_use(checked.facts, &checked.arguments),
         }
     }
 
@@ -514,7 +530,7 @@ impl<'a> Dispatch<'a> {
         self,
         call: &'b ToolCall,
         effect: &'b EffectId,
-        around: &'b Around<'b>,
+        ports: &'b ToolPorts<'b>,
     ) -> ToolContext<'b>
     where
         'a: 'b,
@@ -531,32 +547,32 @@ impl<'a> Dispatch<'a> {
             read_only: self.spec.policy.read_only || self.spec.policy.mode == Mode::Plan,
             worktree: self.worktree,
             skills: &self.spec.skills,
-            permits: &around.permits,
-            spawner: &around.spawner,
-            blobs: &around.blobs,
+            permits: &ports.permits,
+            spawner: &ports.spawner,
+            blobs: &ports.blobs,
         }
     }
 }
 
 /// What a tool may use while it runs.
-struct Around<'a> {
+struct ToolPorts<'a> {
     spawner: RunSpawner<'a>,
     blobs: RunBlobs<'a>,
     permits: AtUse<'a>,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> CheckedCall<'a> {
     /// Whether it must not run before the calls in front of it are done.
-    pub(crate) fn follows_the_others(&self) -> bool {
+    pub(crate) fn runs_after_others(&self) -> bool {
         self.tool.spec().name == MANAGING_TOOL
     }
 
     /// Whether it was allowed to run before, by whoever was asked then.
-    const fn had_begun(&self) -> bool {
+    const fn was_started(&self) -> bool {
         match self.status {
             CallStatus::Intended { .. } | CallStatus::Interrupted { .. } => true,
             CallStatus::Requested
-            | CallStatus::Asking(_)
+            | CallStatus::AwaitingReply(_)
             | CallStatus::Replied { .. }
             | CallStatus::Waiting(_)
             | CallStatus::Answered(_) => false,
@@ -564,14 +580,14 @@ impl<'a> Ready<'a> {
     }
 
     /// Whether it may run beside others, or has to run alone.
-    fn sorted(self) -> Prepared<'a> {
+    fn classified(self) -> Prepared<'a> {
         match (self.tool.recovery(), self.tool.touches()) {
             (
                 Recovery::Repeatable,
                 Touches::Nothing | Touches::Reads | Touches::Network | Touches::Runs,
-            ) => Prepared::Free(self),
+            ) => Prepared::Concurrent(self),
             (Recovery::Repeatable, Touches::Files | Touches::Processes | Touches::Services)
-            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Prepared::Guarded(self),
+            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Prepared::Exclusive(self),
         }
     }
 }

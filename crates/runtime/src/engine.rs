@@ -12,12 +12,12 @@ use sortie_core::{
 use sortie_text::Redactor;
 use tokio::sync::Notify;
 
-use crate::active_runs::Live;
-use crate::authority::Policies;
+use crate::active_runs::ActiveRuns;
+use crate::authority::PolicyCache;
 use crate::leftovers::stop_leftovers;
 use crate::planner::Planner;
 use crate::publish::Publisher;
-use crate::requeue::Setbacks;
+use crate::requeue::ExecutorFailures;
 use crate::settings::Settings;
 
 /// What the services of a runtime and its public operations share.
@@ -30,11 +30,11 @@ pub(crate) struct Engine {
     pub(crate) redactor: Redactor,
     /// Decides about new runs; has the settings, the tools and the agents.
     pub(crate) planner: Planner,
-    pub(crate) policies: Policies,
+    pub(crate) policies: PolicyCache,
     /// The runs that this process executes.
-    pub(crate) live: Live,
+    pub(crate) live: ActiveRuns,
     /// Runs whose executors failed.
-    pub(crate) setbacks: Setbacks,
+    pub(crate) failures: ExecutorFailures,
     pub(crate) publisher: Publisher,
     pub(crate) wakeups: Wakeups,
 }
@@ -106,17 +106,17 @@ impl Engine {
             })
             .await?;
         if let Replied::Noted { run } = replied {
-            self.replied(run, request.clone()).await;
+            self.wake_replied(run, request.clone()).await;
         }
         Ok(replied)
     }
 
     /// Wakes a run that somebody has replied to, and tells the world.
-    pub(crate) async fn replied(&self, run: RunId, request: RequestId) {
+    pub(crate) async fn wake_replied(&self, run: RunId, request: RequestId) {
         self.live.signal(run, |signals| signals.inbox = true);
         self.wakeups.scheduler.notify_one();
         self.publisher
-            .tell(run, |_record| NotificationKind::Replied { request })
+            .publish_record(run, |_record| NotificationKind::Replied { request })
             .await;
     }
 

@@ -24,11 +24,13 @@ use crate::audit::Auditor;
 use crate::authority::Authority;
 use crate::budget;
 use crate::crash::{self, Point};
-use crate::dispatch::{Asked, Dispatch, Finished, Prepared, Ready, Settled};
+use crate::dispatch::{
+    ApprovalOutcome, CallRecord, CheckedCall, Dispatch, ExclusiveStep, Prepared,
+};
 use crate::engine::Engine;
 use crate::journal_load::{self, Unreadable};
-use crate::journal_writer::{Facts, InboxRead, Pen, PenError};
-use crate::model_call::{Album, Asking, Reply};
+use crate::journal_writer::{InboxRead, JournalWriteError, JournalWriter, NewEntries};
+use crate::model_call::{CallOutcome, ImageCache, ModelCaller};
 use crate::requests;
 use charge::{Charge, Reservation};
 use finish::FinishResult;
@@ -40,7 +42,7 @@ const MAX_PARALLEL_CALLS: usize = 64;
 
 /// How an executor let go of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LetGo {
+pub(crate) enum ExecutorExit {
     /// It ended.
     Ended,
     /// It waits for its children; its inbox will wake it.
@@ -54,7 +56,7 @@ pub(crate) async fn execute(
     engine: Arc<Engine>,
     claimed: Claimed,
     signals: watch::Receiver<Signals>,
-) -> Result<LetGo, PenError> {
+) -> Result<ExecutorExit, JournalWriteError> {
     let fence = claimed.fence;
     let state = match journal_load::load(&engine, claimed.entries).await {
         Ok(state) => state,
@@ -79,7 +81,7 @@ pub(crate) async fn execute(
         authority: Arc::new(Authority::of(Arc::clone(&spec), engine.policies.of(&spec))),
         system: with_workspace(&spec.agent.prompt, spec.lang, &spec.workspace).into(),
         tools: engine.planner.toolbox.specs(&spec.tools),
-        pen: Pen::new(
+        journal: JournalWriter::new(
             Arc::clone(&engine.store),
             Arc::clone(&engine.clock),
             fence,
@@ -89,11 +91,11 @@ pub(crate) async fn execute(
         spec,
         fence,
         signals,
-        album: Album::default(),
+        album: ImageCache::default(),
         counts_calls: true,
-        waited_for_refund: Duration::ZERO,
+        refund_wait: Duration::ZERO,
         // As the claim says it; who is woken has waited for something else.
-        told: (!woken).then_some(WaitingOn::Model),
+        published_wait: (!woken).then_some(WaitingOn::Model),
     };
     executor.run(inbox_waiting).await
 }
@@ -102,18 +104,18 @@ struct Executor {
     engine: Arc<Engine>,
     spec: Arc<RunSpec>,
     fence: Fence,
-    pen: Pen,
+    journal: JournalWriter,
     system: Arc<str>,
     tools: Arc<[ToolSpec]>,
     signals: watch::Receiver<Signals>,
-    album: Album,
+    album: ImageCache,
     authority: Arc<Authority>,
     /// Whether an account may limit its tool calls.
     counts_calls: bool,
     /// How long it has waited for others to give back what they had set aside.
-    waited_for_refund: Duration,
+    refund_wait: Duration,
     /// What it was last said to wait for.
-    told: Option<WaitingOn>,
+    published_wait: Option<WaitingOn>,
 }
 
 /// What may come before the work under way is done.
@@ -126,19 +128,19 @@ struct Interruptions {
 impl Interruptions {
     /// Waits for `work` unless a signal or the deadline comes first; then `work` is dropped, and
     /// with it everything it started.
-    async fn race<T>(mut self, work: impl Future<Output = T>) -> Went<T> {
+    async fn race<T>(mut self, work: impl Future<Output = T>) -> Raced<T> {
         tokio::select! {
             biased;
-            done = work => Went::Through(done),
-            () = interrupted(&mut self.signals, self.grace) => Went::Interrupted,
-            () = sleep_if(self.time_left) => Went::Interrupted,
+            done = work => Raced::Done(done),
+            () = interrupted(&mut self.signals, self.grace) => Raced::Interrupted,
+            () = sleep_if(self.time_left) => Raced::Interrupted,
         }
     }
 }
 
 /// Returns when what is under way has to be dropped. A shutdown leaves it some time first.
 async fn interrupted(signals: &mut watch::Receiver<Signals>, grace: Duration) {
-    // The sender lives in `Live` as long as this claim does; if it is gone, so is the claim.
+    // The sender lives in `ActiveRuns` as long as this claim does; if it is gone, so is the claim.
     let only_release = match signals.wait_for(Signals::interrupts).await {
         Ok(signals) => signals.cancel.is_none() && !signals.lost,
         Err(_) => false,
@@ -168,22 +170,22 @@ enum ParkResult {
 }
 
 /// Whether what was under way came to its end.
-enum Went<T> {
+enum Raced<T> {
     /// It did.
-    Through(T),
+    Done(T),
     /// A cancel, the deadline or a shutdown came first: ask the machine again.
     Interrupted,
 }
 
 impl Executor {
-    async fn run(mut self, mut inbox_hint: bool) -> Result<LetGo, PenError> {
-        if let Some(outcome) = self.begun_end() {
+    async fn run(mut self, mut inbox_hint: bool) -> Result<ExecutorExit, JournalWriteError> {
+        if let Some(outcome) = self.decided_outcome() {
             self.end(outcome, Unread::Kept).await?;
-            return Ok(LetGo::Ended);
+            return Ok(ExecutorExit::Ended);
         }
-        if let Some(refused) = self.settle_in().await? {
+        if let Some(refused) = self.enter_workspace().await? {
             self.finish(refused).await?;
-            return Ok(LetGo::Ended);
+            return Ok(ExecutorExit::Ended);
         }
         loop {
             let signals = self.signals.borrow_and_update().clone();
@@ -204,37 +206,40 @@ impl Executor {
             }
             self.take_inbox(inbox_hint || signals.inbox).await?;
             inbox_hint = false;
-            let cancel = signals.cancel.or_else(|| self.pen.cancel().cloned());
-            if cancel.is_none() && self.is_to_rest() && self.pen.state().conclusion().is_none() {
-                return self.rest().await;
+            let cancel = signals.cancel.or_else(|| self.journal.cancel().cloned());
+            if cancel.is_none()
+                && self.pause_requested()
+                && self.journal.state().conclusion().is_none()
+            {
+                return self.release_paused().await;
             }
-            self.tell_waiting();
+            self.publish_waiting();
             let now = self.engine.clock.now();
-            match self.pen.state().next_step(now, cancel.as_ref()) {
+            match self.journal.state().next_step(now, cancel.as_ref()) {
                 Step::CallModel(call) => self.call_model(call).await?,
                 Step::Compact(compaction) => self.compact(*compaction).await?,
                 Step::CallTools(calls) => self.call_tools(&calls).await?,
                 Step::Wait(_children) => match self.park().await? {
-                    ParkResult::Parked => return Ok(LetGo::Parked),
+                    ParkResult::Parked => return Ok(ExecutorExit::Parked),
                     ParkResult::InboxFirst => inbox_hint = true,
                 },
                 Step::Finish(outcome) => match self.finish(outcome).await? {
-                    FinishResult::Written => return Ok(LetGo::Ended),
+                    FinishResult::Written => return Ok(ExecutorExit::Ended),
                     FinishResult::InboxFirst => inbox_hint = true,
                 },
-                Step::Done => return Ok(LetGo::Ended),
+                Step::Done => return Ok(ExecutorExit::Ended),
             }
         }
     }
 
     /// Reads messages into the journal, if there may be some.
-    async fn take_inbox(&mut self, hinted: bool) -> Result<InboxRead, PenError> {
+    async fn take_inbox(&mut self, hinted: bool) -> Result<InboxRead, JournalWriteError> {
         let auditor = Auditor {
             run: self.fence.run,
             spec: &self.spec,
             redactor: &self.engine.redactor,
         };
-        let taken = self.pen.take_inbox(hinted, |state, entry| {
+        let taken = self.journal.take_inbox(hinted, |state, entry| {
             auditor.answered_by_children(state, entry)
         });
         let taken = taken.await?;
@@ -245,15 +250,15 @@ impl Executor {
     }
 
     /// Goes to the place where the run works: a worktree of its own is made before anything else.
-    async fn settle_in(&mut self) -> Result<Option<Outcome>, PenError> {
-        if self.spec.isolation == Isolation::Worktree && self.pen.state().worktree().is_none() {
+    async fn enter_workspace(&mut self) -> Result<Option<Outcome>, JournalWriteError> {
+        if self.spec.isolation == Isolation::Worktree && self.journal.state().worktree().is_none() {
             let made = self
                 .engine
                 .worktrees
                 .create(self.fence.run, &self.spec.workspace)
                 .await;
             match made {
-                Ok(worktree) => self.pen.write(Event::Isolated { worktree }).await?,
+                Ok(worktree) => self.journal.write(Event::Isolated { worktree }).await?,
                 Err(message) => {
                     return Ok(Some(Outcome::Failed {
                         reason: Reason::Error,
@@ -263,7 +268,7 @@ impl Executor {
                 }
             }
         }
-        if let Some(worktree) = self.pen.state().worktree() {
+        if let Some(worktree) = self.journal.state().worktree() {
             let authority =
                 Authority::of(Arc::clone(&self.spec), self.engine.policies.of(&self.spec));
             self.authority = Arc::new(authority.in_folder(&worktree.workspace));
@@ -273,73 +278,73 @@ impl Executor {
         Ok(None)
     }
 
-    async fn call_model(&mut self, call: ModelCall) -> Result<(), PenError> {
+    async fn call_model(&mut self, call: ModelCall) -> Result<(), JournalWriteError> {
         let (turn, model, delay_ms) = (call.turn, call.model.clone(), call.delay_ms);
         let mut request = self.request(call).await?;
-        let reserved = match self.provide(&mut request).await? {
+        let reserved = match self.reserve(&mut request).await? {
             Reservation::Retry => return Ok(()),
             reservation @ (Reservation::Unlimited | Reservation::Reserved(_)) => {
                 reservation.amount()
             }
         };
-        let asking = Asking {
+        let caller = ModelCaller {
             engine: Arc::clone(&self.engine),
             fence: self.fence,
             spec: Arc::clone(&self.spec),
-            head: self.pen.state().head(),
+            head: self.journal.state().head(),
         };
         // Nothing is lost with a question: it is asked again.
-        let asked = self
+        let called = self
             .interruptions(Duration::ZERO)
-            .race(asking.ask(request, delay_ms, self.signals.clone()))
+            .race(caller.call(request, delay_ms, self.signals.clone()))
             .await;
         crash::point(Point::AfterModelAnswer);
-        self.pen.settle().await?;
-        match asked {
-            Went::Interrupted => Ok(()),
-            Went::Through(Reply::Said(Ok(answer))) => {
-                self.note_answer(turn, answer, reserved).await
+        self.journal.flush().await?;
+        match called {
+            Raced::Interrupted => Ok(()),
+            Raced::Done(CallOutcome::Completed(Ok(answer))) => {
+                self.record_completion(turn, answer, reserved).await
             }
-            Went::Through(Reply::Said(Err(error))) => {
-                self.note_failure(model, error, reserved).await
+            Raced::Done(CallOutcome::Completed(Err(error))) => {
+                self.record_model_failure(model, error, reserved).await
             }
-            Went::Through(Reply::NotAsked) if reserved.is_none() => Ok(()),
-            Went::Through(Reply::NotAsked) => {
-                let free_again = Facts {
+            Raced::Done(CallOutcome::NotSent) if reserved.is_none() => Ok(()),
+            Raced::Done(CallOutcome::NotSent) => {
+                let free_again = NewEntries {
                     spent: Some(Amount::default()),
-                    ..Facts::default()
+                    ..NewEntries::default()
                 };
-                self.pen.write(free_again).await
+                self.journal.write(free_again).await
             }
         }
     }
 
-    async fn note_answer(
+    async fn record_completion(
         &mut self,
         turn: u32,
         answer: ModelAnswer,
         reserved: Option<Amount>,
-    ) -> Result<(), PenError> {
-        let spent = reserved.map(|reserved| budget::settled(&answer.usage, reserved));
-        self.pen
-            .write(Facts {
+    ) -> Result<(), JournalWriteError> {
+        let spent = reserved.map(|reserved| budget::charged(&answer.usage, reserved));
+        self.journal
+            .write(NewEntries {
                 spent,
                 ..answered(turn, answer).into()
             })
             .await?;
-        if self.pen.state().is_resting() {
-            let words = self.pen.state().last_text().unwrap_or_default();
+        if self.journal.state().awaits_children() {
+            let words = self.journal.state().last_text().unwrap_or_default();
             self.notify(NotificationKind::Said { text: words });
         }
         Ok(())
     }
 
-    async fn note_failure(
+    async fn record_model_failure(
         &mut self,
         model: String,
         error: ModelError,
         reserved: Option<Amount>,
-    ) -> Result<(), PenError> {
+    ) -> Result<(), JournalWriteError> {
         let event = Event::ModelFailed {
             model,
             fault: error.fault,
@@ -356,7 +361,7 @@ impl Executor {
             {
                 Amount::default()
             }
-            Fault::TextCall { usage } => budget::settled(&usage, reserved),
+            Fault::TextCall { usage } => budget::charged(&usage, reserved),
             Fault::Transient
             | Fault::RateLimited { .. }
             | Fault::Auth
@@ -365,14 +370,18 @@ impl Executor {
             | Fault::BadRequest
             | Fault::Cancelled => reserved,
         });
-        self.pen
-            .write(Facts {
+        self.journal
+            .write(NewEntries {
                 spent,
                 ..event.into()
             })
             .await?;
         // Nobody is asked again without saying so.
-        if let Step::CallModel(next) = self.pen.state().next_step(self.engine.clock.now(), None) {
+        if let Step::CallModel(next) = self
+            .journal
+            .state()
+            .next_step(self.engine.clock.now(), None)
+        {
             self.notify(NotificationKind::Retrying {
                 error: error.message,
                 model: next.model,
@@ -383,7 +392,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn compact(&mut self, compaction: Compaction) -> Result<(), PenError> {
+    async fn compact(&mut self, compaction: Compaction) -> Result<(), JournalWriteError> {
         let Compaction { event, blobs } = compaction;
         if let Event::Compacted {
             chars_before,
@@ -397,81 +406,84 @@ impl Executor {
             });
         }
         let blobs = blobs.into_iter().map(Blob::from).collect();
-        self.pen
-            .write(Facts {
+        self.journal
+            .write(NewEntries {
                 blobs,
                 ..event.into()
             })
             .await
     }
 
-    async fn call_tools(&mut self, calls: &[OpenCall]) -> Result<(), PenError> {
+    async fn call_tools(&mut self, calls: &[OpenCall]) -> Result<(), JournalWriteError> {
         crash::tool_call(&self.spec.task);
         let engine = Arc::clone(&self.engine);
         let spec = Arc::clone(&self.spec);
         let authority = Arc::clone(&self.authority);
-        let worktree = self.pen.state().worktree().cloned();
+        let worktree = self.journal.state().worktree().cloned();
         let dispatch = Dispatch {
             engine: &engine,
             spec: &spec,
             fence: self.fence,
             authority: &authority,
             worktree: worktree.as_ref(),
-            not_after: self.pen.state().tree_deadline(),
-            head: self.pen.state().head(),
+            not_after: self.journal.state().tree_deadline(),
+            head: self.journal.state().head(),
         };
         // Calls that may run concurrently, collected until a call has to run after them.
-        let mut free = Vec::new();
+        let mut concurrent = Vec::new();
         // Set once a call waits for an approver: the calls behind it wait too, but their approval
         // requests are sent at once.
         let mut waits = false;
         for open in calls {
-            if self.is_to_rest() {
+            if self.pause_requested() {
                 break;
             }
             let mut prepared = dispatch.prepare(open);
-            if let Prepared::Asks(ready) = prepared {
-                if self.run_before(dispatch, &mut free).await? == CallProgress::Stopped {
+            if let Prepared::NeedsApproval(ready) = prepared {
+                if self.run_before(dispatch, &mut concurrent).await? == CallProgress::Stopped {
                     return Ok(());
                 }
-                prepared = match dispatch.ask(ready).await {
+                prepared = match dispatch.request_approval(ready).await {
                     // Its turn comes later, and the grant is looked up again then.
-                    Asked::Allowed(_) if waits => continue,
-                    Asked::Allowed(prepared) => prepared,
-                    Asked::Answered(finished) => Prepared::Answered(Box::new(finished)),
-                    Asked::Waits(finished) => {
+                    ApprovalOutcome::Granted(_) if waits => continue,
+                    ApprovalOutcome::Granted(prepared) => prepared,
+                    ApprovalOutcome::Resolved(finished) => Prepared::Resolved(Box::new(finished)),
+                    ApprovalOutcome::Requested(finished) => {
                         waits = true;
-                        Prepared::Answered(Box::new(finished))
+                        Prepared::Resolved(Box::new(finished))
                     }
                 };
             } else if waits {
                 continue;
             }
             let progress = match prepared {
-                Prepared::Answered(finished) => {
+                Prepared::Resolved(finished) => {
                     self.record_answered(&open.status, *finished).await?
                 }
                 // Replaced above by what came of the request.
-                Prepared::Asks(_) => CallProgress::Finished,
-                Prepared::Free(ready) => {
-                    let progress = if ready.follows_the_others() {
-                        self.run_free(dispatch, std::mem::take(&mut free)).await?
+                Prepared::NeedsApproval(_) => CallProgress::Finished,
+                Prepared::Concurrent(ready) => {
+                    let progress = if ready.runs_after_others() {
+                        self.run_concurrent(dispatch, std::mem::take(&mut concurrent))
+                            .await?
                     } else {
                         CallProgress::Finished
                     };
-                    free.push(ready);
+                    concurrent.push(ready);
                     progress
                 }
-                Prepared::Guarded(ready) => match self.run_before(dispatch, &mut free).await? {
-                    CallProgress::Finished => self.run_guarded(dispatch, &ready).await?,
-                    CallProgress::Stopped => CallProgress::Stopped,
-                },
+                Prepared::Exclusive(ready) => {
+                    match self.run_before(dispatch, &mut concurrent).await? {
+                        CallProgress::Finished => self.run_exclusive(dispatch, &ready).await?,
+                        CallProgress::Stopped => CallProgress::Stopped,
+                    }
+                }
             };
             if progress == CallProgress::Stopped {
                 return Ok(());
             }
         }
-        self.run_free(dispatch, free).await?;
+        self.run_concurrent(dispatch, concurrent).await?;
         Ok(())
     }
 
@@ -480,10 +492,12 @@ impl Executor {
     async fn run_before<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
-        free: &mut Vec<Ready<'a>>,
-    ) -> Result<CallProgress, PenError> {
-        let progress = self.run_free(dispatch, std::mem::take(free)).await?;
-        Ok(if self.is_to_rest() {
+        concurrent: &mut Vec<CheckedCall<'a>>,
+    ) -> Result<CallProgress, JournalWriteError> {
+        let progress = self
+            .run_concurrent(dispatch, std::mem::take(concurrent))
+            .await?;
+        Ok(if self.pause_requested() {
             CallProgress::Stopped
         } else {
             progress
@@ -494,36 +508,36 @@ impl Executor {
     async fn record_answered(
         &mut self,
         status: &CallStatus,
-        finished: Finished,
-    ) -> Result<CallProgress, PenError> {
+        finished: CallRecord,
+    ) -> Result<CallProgress, JournalWriteError> {
         if let Charge::Exhausted(balance) = self.charge_call(status).await? {
-            self.spent_up(balance).await?;
+            self.end_on_budget(balance).await?;
             return Ok(CallProgress::Stopped);
         }
-        self.note(vec![finished]).await?;
+        self.record_results(vec![finished]).await?;
         Ok(CallProgress::Finished)
     }
 
     /// Runs calls concurrently.
-    async fn run_free<'a>(
+    async fn run_concurrent<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
-        ready: Vec<Ready<'a>>,
-    ) -> Result<CallProgress, PenError> {
+        ready: Vec<CheckedCall<'a>>,
+    ) -> Result<CallProgress, JournalWriteError> {
         let mut waiting = ready.into_iter();
         let mut running = FuturesUnordered::new();
         let mut exhausted = None;
         loop {
             while exhausted.is_none()
-                && !self.is_to_rest()
+                && !self.pause_requested()
                 && running.len() < MAX_PARALLEL_CALLS
                 && let Some(ready) = waiting.next()
             {
                 match self.charge_call(ready.status).await? {
                     Charge::Exhausted(balance) => exhausted = Some(balance),
                     Charge::Covered => {
-                        self.announce_call(ready.call);
-                        running.push(dispatch.run_free(ready));
+                        self.publish_call(ready.call);
+                        running.push(dispatch.run_concurrent(ready));
                     }
                 }
             }
@@ -533,19 +547,19 @@ impl Executor {
                 .race(running.next())
                 .await
             {
-                Went::Through(Some(first)) => finished.push(first),
-                Went::Through(None) => break,
-                Went::Interrupted => return Ok(CallProgress::Stopped),
+                Raced::Done(Some(first)) => finished.push(first),
+                Raced::Done(None) => break,
+                Raced::Interrupted => return Ok(CallProgress::Stopped),
             }
             while let std::task::Poll::Ready(Some(more)) = futures::poll!(running.next()) {
                 finished.push(more);
             }
             crash::point(Point::AfterTool);
-            self.note(finished).await?;
+            self.record_results(finished).await?;
         }
         if let Some(balance) = exhausted {
             // Only now that the calls that were charged are done: this ends the run.
-            self.spent_up(balance).await?;
+            self.end_on_budget(balance).await?;
             return Ok(CallProgress::Stopped);
         }
         Ok(if waiting.as_slice().is_empty() {
@@ -556,64 +570,64 @@ impl Executor {
     }
 
     /// Runs one call alone, after its intent is durable.
-    async fn run_guarded<'a>(
+    async fn run_exclusive<'a>(
         &mut self,
         dispatch: Dispatch<'a>,
-        ready: &Ready<'a>,
-    ) -> Result<CallProgress, PenError> {
+        ready: &CheckedCall<'a>,
+    ) -> Result<CallProgress, JournalWriteError> {
         if let Charge::Exhausted(balance) = self.charge_call(ready.status).await? {
-            self.spent_up(balance).await?;
+            self.end_on_budget(balance).await?;
             return Ok(CallProgress::Stopped);
         }
         let intent = match self
             .interruptions(self.engine.settings().shutdown_grace)
-            .race(dispatch.settle(ready))
+            .race(dispatch.prepare_exclusive(ready))
             .await
         {
-            Went::Interrupted => return Ok(CallProgress::Stopped),
-            Went::Through(Settled::Answered(finished)) => {
-                self.note(vec![finished]).await?;
+            Raced::Interrupted => return Ok(CallProgress::Stopped),
+            Raced::Done(ExclusiveStep::Resolved(finished)) => {
+                self.record_results(vec![finished]).await?;
                 return Ok(CallProgress::Finished);
             }
-            Went::Through(Settled::Run(intent)) => intent,
+            Raced::Done(ExclusiveStep::Run(intent)) => intent,
         };
-        self.pen.write(intent).await?;
-        self.pen.settle().await?;
-        self.announce_call(ready.call);
+        self.journal.write(intent).await?;
+        self.journal.flush().await?;
+        self.publish_call(ready.call);
         match self
             .interruptions(self.engine.settings().shutdown_grace)
             .race(dispatch.run(ready))
             .await
         {
-            Went::Interrupted => Ok(CallProgress::Stopped),
-            Went::Through(finished) => {
+            Raced::Interrupted => Ok(CallProgress::Stopped),
+            Raced::Done(finished) => {
                 crash::point(Point::AfterTool);
-                self.note(vec![finished]).await?;
+                self.record_results(vec![finished]).await?;
                 Ok(CallProgress::Finished)
             }
         }
     }
 
     /// Writes what came of calls.
-    async fn note(&mut self, finished: Vec<Finished>) -> Result<(), PenError> {
-        let before = self.pen.state().progress();
-        let mut facts = Facts::default();
+    async fn record_results(&mut self, finished: Vec<CallRecord>) -> Result<(), JournalWriteError> {
+        let before = self.journal.state().progress();
+        let mut facts = NewEntries::default();
         for finished in finished {
             facts.events.push(finished.event);
             facts.blobs.extend(finished.blobs);
             facts.audit.extend(finished.audit);
         }
         let asked: Vec<_> = facts.events.iter().filter_map(request_of).collect();
-        self.pen.write(facts).await?;
+        self.journal.write(facts).await?;
         for request in asked {
             // Whoever answers must find the request in the store.
-            self.pen.settle().await?;
+            self.journal.flush().await?;
             let request = requests::open(self.fence, &self.spec, request, self.engine.clock.now());
             self.notify(NotificationKind::Asked {
                 request: Box::new(request),
             });
         }
-        let state = self.pen.state();
+        let state = self.journal.state();
         if state.progress() > before {
             let kind = NotificationKind::Progress {
                 progress: state.progress(),
@@ -624,62 +638,66 @@ impl Executor {
         Ok(())
     }
 
-    async fn park(&mut self) -> Result<ParkResult, PenError> {
-        self.pen.settle().await?;
+    async fn park(&mut self) -> Result<ParkResult, JournalWriteError> {
+        self.journal.flush().await?;
         let parked = self
             .engine
             .store
             .park(Park {
                 fence: self.fence,
-                follows: self.pen.state().head(),
+                follows: self.journal.state().head(),
                 at: self.engine.clock.now(),
-                waiting_on: self.pen.state().waiting_on().unwrap_or(WaitingOn::Children),
+                waiting_on: self
+                    .journal
+                    .state()
+                    .waiting_on()
+                    .unwrap_or(WaitingOn::Children),
             })
             .await?;
         if !parked {
             return Ok(ParkResult::InboxFirst);
         }
         self.notify(NotificationKind::Changed {
-            waiting_on: self.pen.state().waiting_on(),
+            waiting_on: self.journal.state().waiting_on(),
         });
         Ok(ParkResult::Parked)
     }
 
     /// Whether somebody wants the run to rest: nothing new is begun then.
-    fn is_to_rest(&self) -> bool {
-        self.signals.borrow().pause || self.pen.is_to_rest()
+    fn pause_requested(&self) -> bool {
+        self.signals.borrow().pause || self.journal.pause_requested()
     }
 
     /// Gives the run back; the store knows whether it still is to rest.
-    async fn rest(self) -> Result<LetGo, PenError> {
+    async fn release_paused(self) -> Result<ExecutorExit, JournalWriteError> {
         let (engine, run) = (Arc::clone(&self.engine), self.fence.run);
-        let let_go = self.release().await?;
-        engine.publisher.rested(run).await;
-        Ok(let_go)
+        let slot_freed = self.release().await?;
+        engine.publisher.paused(run).await;
+        Ok(slot_freed)
     }
 
     /// Says what the run waits for, if it is something new.
-    fn tell_waiting(&mut self) {
-        let waiting_on = self.pen.state().waiting_on();
+    fn publish_waiting(&mut self) {
+        let waiting_on = self.journal.state().waiting_on();
         // Whoever waits for nothing is about to end, which is told anyway.
-        if waiting_on.is_some() && self.told != waiting_on {
-            self.told = waiting_on;
+        if waiting_on.is_some() && self.published_wait != waiting_on {
+            self.published_wait = waiting_on;
             self.notify(NotificationKind::Changed { waiting_on });
         }
     }
 
-    async fn release(mut self) -> Result<LetGo, PenError> {
-        self.pen.settle().await?;
+    async fn release(mut self) -> Result<ExecutorExit, JournalWriteError> {
+        self.journal.flush().await?;
         self.engine
             .store
             .release(self.fence, self.engine.clock.now())
             .await?;
-        Ok(LetGo::Released)
+        Ok(ExecutorExit::Released)
     }
 
     /// What may come before the work under way is done.
     fn interruptions(&self, grace: Duration) -> Interruptions {
-        let deadline = self.pen.state().deadline();
+        let deadline = self.journal.state().deadline();
         Interruptions {
             signals: self.signals.clone(),
             grace,
@@ -688,10 +706,10 @@ impl Executor {
         }
     }
 
-    async fn request(&mut self, call: ModelCall) -> Result<ModelRequest, PenError> {
+    async fn request(&mut self, call: ModelCall) -> Result<ModelRequest, JournalWriteError> {
         if self.album.lacks(&call.messages) {
             // A picture that a tool has just found may still be on its way to the store.
-            self.pen.settle().await?;
+            self.journal.flush().await?;
         }
         let images = self
             .album
@@ -726,17 +744,20 @@ impl Executor {
         })
     }
 
-    fn announce_call(&self, call: &ToolCall) {
+    fn publish_call(&self, call: &ToolCall) {
         self.notify(NotificationKind::Tool {
             tool: call.name.clone(),
-            tool_calls: self.pen.state().tool_calls(),
+            tool_calls: self.journal.state().tool_calls(),
         });
     }
 
     fn notify(&self, kind: NotificationKind) {
-        self.engine
-            .publisher
-            .notify(self.fence.run, &self.spec, self.pen.state().head(), kind);
+        self.engine.publisher.notify(
+            self.fence.run,
+            &self.spec,
+            self.journal.state().head(),
+            kind,
+        );
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a run knows when it is claimed: its own journal, and those of the runs it goes on from.
 
-use sortie_agent::{IllegalEvent, MAX_EARLIER_RUNS, Past, RunState};
+use sortie_agent::{IllegalEvent, MAX_EARLIER_RUNS, PriorHistory, RunState};
 use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq, StoreError, StoreResult};
 
 use crate::engine::{Engine, store_failed};
@@ -42,7 +42,7 @@ pub(crate) async fn load(
     entries: StoreResult<Vec<JournalEntry>>,
 ) -> Result<RunState, Unreadable> {
     let entries = entries?;
-    let past = past_of(engine, &entries).await?;
+    let past = prior_history(engine, &entries).await?;
     Ok(RunState::fold_owned(&past, entries)?)
 }
 
@@ -74,7 +74,10 @@ struct Earlier {
 
 /// What happened in the runs that this one goes on from, oldest first. Where the beginning was
 /// archived or deleted, or is too long ago, the model is told that it is missing.
-async fn past_of(engine: &Engine, entries: &[JournalEntry]) -> Result<Past, Unreadable> {
+async fn prior_history(
+    engine: &Engine,
+    entries: &[JournalEntry],
+) -> Result<PriorHistory, Unreadable> {
     let mut chain = Vec::new();
     let mut next = entries.first().and_then(earlier);
     while let Some(earlier_run) = next
@@ -91,8 +94,8 @@ async fn past_of(engine: &Engine, entries: &[JournalEntry]) -> Result<Past, Unre
         chain.push(earlier_run);
     }
     let mut past = match next {
-        None => Past::default(),
-        Some(_) => Past::missing(),
+        None => PriorHistory::default(),
+        Some(_) => PriorHistory::missing(),
     };
     for Earlier { run, up_to } in chain.into_iter().rev() {
         let mut entries = match engine.store.read(run, Seq(0)).await {
@@ -103,9 +106,9 @@ async fn past_of(engine: &Engine, entries: &[JournalEntry]) -> Result<Past, Unre
         };
         entries.retain(|entry| up_to.is_none_or(|last| entry.seq <= last));
         past = if entries.is_empty() {
-            Past::missing()
+            PriorHistory::missing()
         } else {
-            RunState::fold_owned(&past, entries)?.into_past()
+            RunState::fold_owned(&past, entries)?.into_prior_history()
         };
     }
     Ok(past)

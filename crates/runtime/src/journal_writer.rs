@@ -2,7 +2,7 @@
 //!
 //! Appends are handed to the store without waiting, because the store keeps their order: whatever
 //! is durable later has everything before it. Only an effect that must not be repeated waits, by
-//! [`Pen::settle`]. A crash therefore loses at most a tail of facts that nothing depended on yet.
+//! [`JournalWriter::flush`]. A crash therefore loses at most a tail of facts that nothing depended on yet.
 //! So does a failed write: each append names the entry it follows, so the store refuses those behind
 //! one that was lost. The fold is then ahead of the journal, and the journal has to be loaded again.
 
@@ -21,7 +21,7 @@ const MAX_UNDER_WAY: usize = 8;
 
 /// Why a journal cannot be written on.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum PenError {
+pub(crate) enum JournalWriteError {
     /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -32,7 +32,7 @@ pub(crate) enum PenError {
 
 /// What is written at once.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct NewEntries {
     pub(crate) events: Vec<Event>,
     /// Long outputs that the events refer to.
     pub(crate) blobs: Vec<Blob>,
@@ -42,8 +42,8 @@ pub(crate) struct Facts {
     pub(crate) spent: Option<Amount>,
 }
 
-impl From<crate::dispatch::Finished> for Facts {
-    fn from(finished: crate::dispatch::Finished) -> Self {
+impl From<crate::dispatch::CallRecord> for NewEntries {
+    fn from(finished: crate::dispatch::CallRecord) -> Self {
         Self {
             events: vec![finished.event],
             blobs: finished.blobs,
@@ -53,7 +53,7 @@ impl From<crate::dispatch::Finished> for Facts {
     }
 }
 
-impl From<Event> for Facts {
+impl From<Event> for NewEntries {
     fn from(event: Event) -> Self {
         Self {
             events: vec![event],
@@ -72,20 +72,20 @@ pub(crate) enum InboxRead {
 }
 
 /// Writes one run's journal.
-pub(crate) struct Pen {
+pub(crate) struct JournalWriter {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     fence: Fence,
     state: RunState,
-    under_way: VecDeque<BoxFuture<'static, StoreResult<Appended>>>,
+    in_flight: VecDeque<BoxFuture<'static, StoreResult<Appended>>>,
     inbox_waiting: bool,
     cancel: Option<Cancellation>,
     paused: bool,
     /// What happened to calls and is written with the next facts.
-    later: Vec<AuditEntry>,
+    pending_audit: Vec<AuditEntry>,
 }
 
-impl Pen {
+impl JournalWriter {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
@@ -97,11 +97,11 @@ impl Pen {
             clock,
             fence,
             state,
-            under_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
             inbox_waiting: false,
             cancel: None,
             paused: false,
-            later: Vec::new(),
+            pending_audit: Vec::new(),
         }
     }
 
@@ -115,14 +115,17 @@ impl Pen {
     }
 
     /// Whether somebody wants the run to rest, by the answer to the last append.
-    pub(crate) const fn is_to_rest(&self) -> bool {
+    pub(crate) const fn pause_requested(&self) -> bool {
         self.paused
     }
 
     /// Takes facts into the fold and hands them to the store.
-    pub(crate) async fn write(&mut self, facts: impl Into<Facts>) -> Result<(), PenError> {
+    pub(crate) async fn write(
+        &mut self,
+        facts: impl Into<NewEntries>,
+    ) -> Result<(), JournalWriteError> {
         let mut facts = facts.into();
-        facts.audit.splice(0..0, self.take_later());
+        facts.audit.splice(0..0, self.take_pending_audit());
         let at = self.clock.now();
         let follows = self.state.head();
         // Only entries have a place in the journal by which a later append could miss them.
@@ -152,67 +155,67 @@ impl Pen {
             Box::pin(async move { store.append(append).await });
         // The first poll gives the append its place in the store's order.
         match futures::poll!(appending.as_mut()) {
-            std::task::Poll::Ready(appended) => self.note(appended?),
-            std::task::Poll::Pending => self.under_way.push_back(appending),
+            std::task::Poll::Ready(appended) => self.apply_report(appended?),
+            std::task::Poll::Pending => self.in_flight.push_back(appending),
         }
         if is_bare {
-            return self.settle().await;
+            return self.flush().await;
         }
-        while self.under_way.len() > MAX_UNDER_WAY {
-            self.settle_one().await?;
+        while self.in_flight.len() > MAX_UNDER_WAY {
+            self.flush_one().await?;
         }
         Ok(())
     }
 
     /// Waits until everything written is durable.
-    pub(crate) async fn settle(&mut self) -> Result<(), PenError> {
-        while !self.under_way.is_empty() {
-            self.settle_one().await?;
+    pub(crate) async fn flush(&mut self) -> Result<(), JournalWriteError> {
+        while !self.in_flight.is_empty() {
+            self.flush_one().await?;
         }
         Ok(())
     }
 
     /// Writes these with the next facts: they tell of calls that others have answered.
-    pub(crate) fn write_later(&mut self, audit: Vec<AuditEntry>) {
-        self.later.extend(audit);
+    pub(crate) fn audit_later(&mut self, audit: Vec<AuditEntry>) {
+        self.pending_audit.extend(audit);
     }
 
     /// What was to be written with the next facts.
-    pub(crate) fn take_later(&mut self) -> Vec<AuditEntry> {
-        std::mem::take(&mut self.later)
+    pub(crate) fn take_pending_audit(&mut self) -> Vec<AuditEntry> {
+        std::mem::take(&mut self.pending_audit)
     }
 
-    /// Takes the inbox into the journal, if there may be something in it. `hear` is told of what
-    /// came, and of the state before it.
+    /// Takes the inbox into the journal, if there may be something in it. `audit` makes the audit entries of the state
+    /// before and of the new entry.
     pub(crate) async fn take_inbox(
         &mut self,
         hinted: bool,
-        hear: impl FnOnce(&RunState, &JournalEntry) -> Vec<AuditEntry>,
-    ) -> Result<InboxRead, PenError> {
+        audit: impl FnOnce(&RunState, &JournalEntry) -> Vec<AuditEntry>,
+    ) -> Result<InboxRead, JournalWriteError> {
         if !hinted && !self.inbox_waiting {
             return Ok(InboxRead::Empty);
         }
-        self.settle().await?;
+        self.flush().await?;
         self.inbox_waiting = false;
         let (follows, at) = (self.state.head(), self.clock.now());
         let Some(entry) = self.store.take_inbox(self.fence, follows, at).await? else {
             return Ok(InboxRead::Empty);
         };
-        let audit = hear(&self.state, &entry);
+        let audit = audit(&self.state, &entry);
         self.state.apply(&entry)?;
-        self.write_later(audit);
+        self.audit_later(audit);
         Ok(InboxRead::Journaled)
     }
 
-    async fn settle_one(&mut self) -> Result<(), PenError> {
-        if let Some(appending) = self.under_way.pop_front() {
+    async fn flush_one(&mut self) -> Result<(), JournalWriteError> {
+        if let Some(appending) = self.in_flight.pop_front() {
             let appended = appending.await?;
-            self.note(appended);
+            self.apply_report(appended);
         }
         Ok(())
     }
 
-    fn note(&mut self, appended: Appended) {
+    fn apply_report(&mut self, appended: Appended) {
         self.inbox_waiting |= appended.inbox_waiting;
         self.paused = appended.paused;
         if appended.cancel.is_some() {

@@ -20,7 +20,7 @@ const BETWEEN_HOLDS: Duration = Duration::from_millis(500);
 
 /// The run that asks.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
+pub(crate) struct ModelCaller {
     pub(crate) engine: Arc<Engine>,
     pub(crate) fence: Fence,
     pub(crate) spec: Arc<RunSpec>,
@@ -28,40 +28,40 @@ pub(crate) struct Asking {
 }
 
 /// What came of a question.
-pub(crate) enum Reply {
+pub(crate) enum CallOutcome {
     /// The model has answered, or failed.
-    Said(Result<ModelAnswer, ModelError>),
+    Completed(Result<ModelAnswer, ModelError>),
     /// The run is to rest, and nothing had been sent.
-    NotAsked,
+    NotSent,
 }
 
-impl Asking {
+impl ModelCaller {
     /// Asks after `delay_ms`, unless the run is to rest before the question is sent. Dropping the
     /// future stops the question.
-    pub(crate) async fn ask(
+    pub(crate) async fn call(
         self,
         request: ModelRequest,
         delay_ms: u64,
         signals: watch::Receiver<Signals>,
-    ) -> Reply {
+    ) -> CallOutcome {
         // As long as this is not empty, nothing was sent.
         let (held, changes) = watch::channel(None);
         if delay_ms > 0 {
             tokio::select! {
                 biased;
-                () = is_to_rest(signals.clone()) => return Reply::NotAsked,
+                () = pause_requested(signals.clone()) => return CallOutcome::NotSent,
                 () = tokio::time::sleep(Duration::from_millis(delay_ms)) => {}
             }
         }
-        let rests = rests_while_held(signals, changes.clone());
+        let rests = paused_while_held(signals, changes.clone());
         tokio::select! {
             biased;
-            said = self.ask_now(request, held, changes) => Reply::Said(said),
-            () = rests => Reply::NotAsked,
+            completed = self.send(request, held, changes) => CallOutcome::Completed(completed),
+            () = rests => CallOutcome::NotSent,
         }
     }
 
-    async fn ask_now(
+    async fn send(
         &self,
         request: ModelRequest,
         held: watch::Sender<Option<Held>>,
@@ -70,19 +70,19 @@ impl Asking {
         let model = self.engine.models.find(&request.model)?;
         let question = async {
             // Dropped with the question, which ends the showing too.
-            let deltas = Deltas {
+            let deltas = DeltaPublisher {
                 engine: &self.engine,
                 run: self.fence.run,
                 held,
             };
             model.turn(request, &deltas).await
         };
-        let (answer, ()) = futures::join!(question, self.show_holds(changes));
+        let (answer, ()) = futures::join!(question, self.publish_waits(changes));
         answer
     }
 
     /// Shows whether the question waits, in the record and to those who listen.
-    async fn show_holds(&self, mut changes: watch::Receiver<Option<Held>>) {
+    async fn publish_waits(&self, mut changes: watch::Receiver<Option<Held>>) {
         while changes.changed().await.is_ok() {
             let held = *changes.borrow_and_update();
             self.engine.publisher.notify(
@@ -113,7 +113,7 @@ impl Asking {
 }
 
 /// Returns when somebody wants the run to rest.
-async fn is_to_rest(mut signals: watch::Receiver<Signals>) {
+async fn pause_requested(mut signals: watch::Receiver<Signals>) {
     let told = signals.wait_for(|signals| signals.pause).await.is_ok();
     if !told {
         // The claim is over; whoever holds the question drops it.
@@ -122,7 +122,7 @@ async fn is_to_rest(mut signals: watch::Receiver<Signals>) {
 }
 
 /// Returns when somebody wants the run to rest while its question waits for the provider.
-async fn rests_while_held(
+async fn paused_while_held(
     signals: watch::Receiver<Signals>,
     mut held: watch::Receiver<Option<Held>>,
 ) {
@@ -137,7 +137,7 @@ async fn rests_while_held(
             changed = held.changed() => if changed.is_err() {
                 return std::future::pending().await;
             },
-            () = is_to_rest(signals.clone()) => return,
+            () = pause_requested(signals.clone()) => return,
         }
     }
 }
@@ -148,13 +148,13 @@ async fn closed(changes: &watch::Receiver<Option<Held>>) {
     while changes.changed().await.is_ok() {}
 }
 
-struct Deltas<'a> {
+struct DeltaPublisher<'a> {
     engine: &'a Engine,
     run: RunId,
     held: watch::Sender<Option<Held>>,
 }
 
-impl DeltaSink for Deltas<'_> {
+impl DeltaSink for DeltaPublisher<'_> {
     fn text(&self, delta: &str) {
         self.engine.publisher.delta(self.run, delta);
     }
@@ -170,11 +170,11 @@ impl DeltaSink for Deltas<'_> {
 
 /// The pictures of a history, fetched once.
 #[derive(Debug, Default)]
-pub(crate) struct Album {
+pub(crate) struct ImageCache {
     images: Images,
 }
 
-impl Album {
+impl ImageCache {
     /// Whether `messages` show a picture that was not fetched yet.
     pub(crate) fn lacks(&self, messages: &[SharedMessage]) -> bool {
         shown(messages)

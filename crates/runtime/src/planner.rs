@@ -21,7 +21,7 @@ use sortie_policy::{
 use sortie_text::{first_chars, one_line, t, text};
 
 use crate::agents::Agents;
-use crate::authority::Hashes;
+use crate::authority::HashCache;
 use crate::new_run::NewRun;
 use crate::settings::{AgentSettings, ModelDefaults, Settings};
 use crate::toolbox::{Toolbox, ToolboxError};
@@ -54,7 +54,7 @@ pub struct Planner {
     pub(crate) skills: Arc<dyn Skills>,
     /// The hash of the settings that give authority.
     operator: String,
-    hashes: Hashes,
+    hashes: HashCache,
 }
 
 /// Who asks for a child.
@@ -141,7 +141,7 @@ impl Planner {
             toolbox: Toolbox::new(tools)?,
             agents,
             operator: settings.authority_hash(),
-            hashes: Hashes::default(),
+            hashes: HashCache::default(),
             settings,
             skills,
         })
@@ -314,7 +314,7 @@ impl Planner {
         let allowed_ms = settings.timeout.map(millis);
         let timeout_ms = request
             .timeout_seconds
-            .map(|seconds| no_longer(seconds.saturating_mul(1000), allowed_ms))
+            .map(|seconds| at_most(seconds.saturating_mul(1000), allowed_ms))
             .or(allowed_ms);
         Ok(RunRequest {
             parent: Some((requester, request.mode)),
@@ -405,10 +405,10 @@ impl Planner {
         let policy = &self.settings.policy;
         let sandboxed = candidate.confinement.sandbox == SandboxMode::Required;
         // Who goes on with a tree of another folder brings no authority of this one along.
-        let is_ours = parent.is_none_or(|parent| parent.operator == self.operator);
+        let same_operator = parent.is_none_or(|parent| parent.operator == self.operator);
         let mut operator = self.operator_layers(candidate, sandboxed);
         let mut rules = candidate.settings.rules.clone();
-        if !is_ours {
+        if !same_operator {
             rules.approve.clear();
             for layer in &mut operator {
                 layer.approve.clear();
@@ -426,7 +426,7 @@ impl Planner {
                     .agent(&parent.agent.name)
                     .delegate_ceiling
                     .as_deref()
-                    .filter(|_| is_ours),
+                    .filter(|_| same_operator),
             }),
             operator: &operator,
             agent: AgentRules {
@@ -442,10 +442,10 @@ impl Planner {
             },
             narrowing: &request.narrowing,
             mode: request.mode,
-            allow_dangerous: policy.allow_dangerous && is_ours,
+            allow_dangerous: policy.allow_dangerous && same_operator,
             sandboxed,
         })
-        .map_err(|denial| SpawnRefused(nothing_left(request.lang, &request.agent, &denial)))
+        .map_err(|denial| SpawnRefused(denied_all_text(request.lang, &request.agent, &denial)))
     }
 
     /// The operator's rules that speak about a run: for all, for its vendor, for its session, and
@@ -512,7 +512,7 @@ impl Planner {
         let workspace = &request.workspace;
         let Some(parent) = request.parent_spec() else {
             let mut skills = self.skills.in_workspace(workspace);
-            keep_skills(&mut skills, settings.skills.as_deref(), &[]);
+            filter_skills(&mut skills, settings.skills.as_deref(), &[]);
             return Ok(skills);
         };
         let asked = &request.skills;
@@ -537,9 +537,9 @@ impl Planner {
                 }
             }
         }
-        keep_skills(&mut skills, configured.allow.as_deref(), &configured.deny);
-        keep_skills(&mut skills, settings.skills.as_deref(), &[]);
-        keep_skills(&mut skills, asked.allow.as_deref(), &asked.deny);
+        filter_skills(&mut skills, configured.allow.as_deref(), &configured.deny);
+        filter_skills(&mut skills, settings.skills.as_deref(), &[]);
+        filter_skills(&mut skills, asked.allow.as_deref(), &asked.deny);
         Ok(skills)
     }
 
@@ -654,7 +654,7 @@ fn stricter(asked: Option<Isolation>, set: Option<Isolation>) -> Isolation {
 }
 
 /// The time that was asked for, but no more than an operator has set; 0 is no limit.
-fn no_longer(asked: u64, set: Option<u64>) -> u64 {
+fn at_most(asked: u64, set: Option<u64>) -> u64 {
     match (asked, set) {
         (asked, None | Some(0)) => asked,
         (0, Some(set)) => set,
@@ -662,7 +662,7 @@ fn no_longer(asked: u64, set: Option<u64>) -> u64 {
     }
 }
 
-fn keep_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[String]) {
+fn filter_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[String]) {
     let fits = |patterns: &[String], name: &str| patterns.iter().any(|it| matches(it, name));
     skills.retain(|skill| {
         allow.is_none_or(|allow| fits(allow, &skill.name)) && !fits(deny, &skill.name)
@@ -724,7 +724,7 @@ fn checked_task(lang: Lang, task: String) -> Result<String, SpawnRefused> {
     Ok(task)
 }
 
-fn nothing_left(lang: Lang, agent: &AgentDefinition, denial: &Denial) -> String {
+fn denied_all_text(lang: Lang, agent: &AgentDefinition, denial: &Denial) -> String {
     if let Some(why) = &denial.unreadable {
         return t!(
             lang,

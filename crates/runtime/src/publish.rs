@@ -93,7 +93,11 @@ impl Publisher {
     }
 
     /// Tells of a run by what its record says.
-    pub(crate) async fn tell(&self, run: RunId, kind: impl FnOnce(&RunRecord) -> NotificationKind) {
+    pub(crate) async fn publish_record(
+        &self,
+        run: RunId,
+        kind: impl FnOnce(&RunRecord) -> NotificationKind,
+    ) {
         match self.store.get(run).await {
             Ok(record) => {
                 let kind = kind(&record);
@@ -114,7 +118,7 @@ impl Publisher {
 
     /// Tells that something about a run changed that has no word of its own.
     pub(crate) async fn record_changed(&self, run: RunId) {
-        self.tell(run, |record| NotificationKind::Changed {
+        self.publish_record(run, |record| NotificationKind::Changed {
             waiting_on: record.summary.waiting_on,
         })
         .await;
@@ -122,15 +126,15 @@ impl Publisher {
 
     /// Tells how the delivery of a run stands.
     pub(crate) async fn delivery_changed(&self, run: RunId) {
-        self.tell(run, |record| NotificationKind::Delivery {
+        self.publish_record(run, |record| NotificationKind::Delivery {
             delivery: record.delivery,
         })
         .await;
     }
 
     /// Tells that a run has come to rest, unless it may go on by now.
-    pub(crate) async fn rested(&self, run: RunId) {
-        self.tell(run, |record| {
+    pub(crate) async fn paused(&self, run: RunId) {
+        self.publish_record(run, |record| {
             if record.paused {
                 NotificationKind::Paused
             } else {
@@ -145,12 +149,12 @@ impl Publisher {
     /// Tells that records are gone.
     pub(crate) fn deleted(&self, removed: Vec<About>) {
         for about in removed {
-            self.about(about, NotificationKind::Deleted);
+            self.publish_about(about, NotificationKind::Deleted);
         }
     }
 
     /// Tells of a run that the store has told of.
-    pub(crate) fn about(&self, about: About, kind: NotificationKind) {
+    pub(crate) fn publish_about(&self, about: About, kind: NotificationKind) {
         self.publish(Notification {
             task_id: about.run,
             session_id: about.session,

@@ -79,7 +79,7 @@ pub(crate) fn expiry(now: Timestamp, wait: Duration) -> Timestamp {
 }
 
 /// What a model reads of a reply that is no approval.
-pub(crate) fn words(
+pub(crate) fn reply_text(
     lang: Lang,
     tool: &str,
     request: &Request,

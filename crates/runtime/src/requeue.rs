@@ -31,7 +31,7 @@ const MAX_STOPS: u32 = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     /// It goes back to the queue after a while.
-    GoBack(Duration),
+    Requeue(Duration),
     /// It ends.
     End,
 }
@@ -39,7 +39,7 @@ enum Next {
 /// How often the executors of runs stopped without progress in between. Has no more entries than
 /// there are runs whose last executor stopped.
 #[derive(Debug, Default)]
-pub(crate) struct Setbacks {
+pub(crate) struct ExecutorFailures {
     runs: Mutex<BTreeMap<RunId, Stops>>,
 }
 
@@ -49,14 +49,14 @@ struct Stops {
     head: Seq,
 }
 
-impl Setbacks {
+impl ExecutorFailures {
     /// Forgets a run whose executor did not stop.
     pub(crate) fn clear(&self, run: RunId) {
         self.lock().remove(&run);
     }
 
     /// Counts a stop of a run whose journal ends at `head`.
-    fn note(&self, run: RunId, head: Seq) -> Next {
+    fn count_failure(&self, run: RunId, head: Seq) -> Next {
         let mut runs = self.lock();
         // The claim itself is an entry, and not progress.
         let earlier = runs.get(&run).filter(|stops| head <= stops.head.next());
@@ -66,7 +66,7 @@ impl Setbacks {
             return Next::End;
         }
         runs.insert(run, Stops { count, head });
-        Next::GoBack(doubled(FIRST_WAIT, count - 1, LONGEST_WAIT))
+        Next::Requeue(doubled(FIRST_WAIT, count - 1, LONGEST_WAIT))
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<RunId, Stops>> {
@@ -87,7 +87,7 @@ pub(crate) fn wait_after(tries: u32) -> Duration {
 
 /// Gives back a run whose executor stopped. Tries until the store accepts it, the claim is lost or
 /// the runtime shuts down; the next process then recovers the run.
-pub(crate) async fn give_back(
+pub(crate) async fn requeue(
     engine: &Engine,
     fence: Fence,
     mut signals: watch::Receiver<Signals>,
@@ -99,7 +99,7 @@ pub(crate) async fn give_back(
             Ok(()) => return,
             // Also the end of a run whose last commit was reported as failed and did happen.
             Err(StoreError::Fenced { .. }) => {
-                engine.setbacks.clear(fence.run);
+                engine.failures.clear(fence.run);
                 engine.publisher.record_changed(fence.run).await;
                 return;
             }
@@ -123,16 +123,16 @@ async fn step(
         Some(next) => next,
         None => {
             let head = engine.store.get(fence.run).await?.head;
-            let decided = engine.setbacks.note(fence.run, head);
-            if let Next::GoBack(delay) = decided {
+            let decided = engine.failures.count_failure(fence.run, head);
+            if let Next::Requeue(delay) = decided {
                 wait(signals, delay).await;
             }
             *next.insert(decided)
         }
     };
     match decided {
-        Next::GoBack(_) => engine.store.release(fence, engine.clock.now()).await,
-        Next::End => finish::end_stuck(engine, fence, what).await,
+        Next::Requeue(_) => engine.store.release(fence, engine.clock.now()).await,
+        Next::End => finish::end_failing(engine, fence, what).await,
     }
 }
 
@@ -148,12 +148,12 @@ mod tests {
 
     #[test]
     fn stops_without_progress_wait_longer_and_end_the_run() {
-        let setbacks = Setbacks::default();
+        let failures = ExecutorFailures::default();
         let run = RunId::from_uuid(uuid::Uuid::from_u128(1));
         let mut waits = Vec::new();
         for head in 5.. {
-            match setbacks.note(run, Seq(head)) {
-                Next::GoBack(wait) => waits.push(wait.as_millis()),
+            match failures.count_failure(run, Seq(head)) {
+                Next::Requeue(wait) => waits.push(wait.as_millis()),
                 Next::End => break,
             }
         }
@@ -167,14 +167,17 @@ mod tests {
 
     #[test]
     fn progress_and_a_good_end_start_the_count_again() {
-        let setbacks = Setbacks::default();
+        let failures = ExecutorFailures::default();
         let run = RunId::from_uuid(uuid::Uuid::from_u128(1));
-        let first = Next::GoBack(FIRST_WAIT);
-        assert_eq!(setbacks.note(run, Seq(5)), first);
-        assert_eq!(setbacks.note(run, Seq(6)), Next::GoBack(FIRST_WAIT * 2));
+        let first = Next::Requeue(FIRST_WAIT);
+        assert_eq!(failures.count_failure(run, Seq(5)), first);
+        assert_eq!(
+            failures.count_failure(run, Seq(6)),
+            Next::Requeue(FIRST_WAIT * 2)
+        );
         // The claim is one entry; two are progress.
-        assert_eq!(setbacks.note(run, Seq(8)), first);
-        setbacks.clear(run);
-        assert_eq!(setbacks.note(run, Seq(9)), first);
+        assert_eq!(failures.count_failure(run, Seq(8)), first);
+        failures.clear(run);
+        assert_eq!(failures.count_failure(run, Seq(9)), first);
     }
 }

@@ -25,15 +25,15 @@ use tokio::sync::broadcast;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::active_runs::Live;
+use crate::active_runs::ActiveRuns;
 use crate::agents::Agents;
-use crate::authority::Policies;
+use crate::authority::PolicyCache;
 use crate::clock::ProcessClock;
-use crate::details_cache::Looks;
+use crate::details_cache::DetailsCache;
 use crate::engine::{Engine, Wakeups};
 use crate::planner::{Planner, SpawnRefused};
 use crate::publish::Publisher;
-use crate::requeue::Setbacks;
+use crate::requeue::ExecutorFailures;
 use crate::scheduler;
 use crate::session_locks::SessionLocks;
 use crate::settings::Settings;
@@ -112,7 +112,7 @@ pub struct Runtime {
     /// One message of a conversation at a time finds out which turn it belongs to.
     session_locks: SessionLocks,
     /// What was read of journals for people who look at tasks.
-    details: Looks,
+    details: DetailsCache,
     services: JoinSet<()>,
     stop: CancellationToken,
     recovered: RecoverReport,
@@ -129,9 +129,9 @@ impl Runtime {
             models: parts.models,
             worktrees: parts.worktrees,
             redactor: parts.redactor,
-            policies: Policies::default(),
-            live: Live::default(),
-            setbacks: Setbacks::default(),
+            policies: PolicyCache::default(),
+            live: ActiveRuns::default(),
+            failures: ExecutorFailures::default(),
             publisher,
             wakeups: Wakeups::default(),
         });
@@ -148,7 +148,7 @@ impl Runtime {
         Ok(Self {
             engine,
             session_locks: SessionLocks::default(),
-            details: Looks::default(),
+            details: DetailsCache::default(),
             services,
             stop,
             recovered,

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use crate::active_runs::Signals;
 use crate::crash::{self, Point};
 use crate::engine::{Engine, store_failed};
-use crate::executor::{LetGo, execute};
-use crate::journal_writer::PenError;
+use crate::executor::{ExecutorExit, execute};
+use crate::journal_writer::JournalWriteError;
 use crate::leftovers::stop_leftovers;
 use crate::sinks::Sink;
 use crate::{announce, engine, requeue};
@@ -53,17 +53,17 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            Some(done) = executors.join_next() => let_go(&engine, done),
+            Some(done) = executors.join_next() => slot_freed(&engine, done),
             () = engine.wakeups.scheduler.notified() => {}
             () = tokio::time::sleep(wait) => {}
         }
         while let Some(done) = executors.try_join_next() {
-            let_go(&engine, done);
+            slot_freed(&engine, done);
         }
     }
     engine.live.release_all();
     while let Some(done) = executors.join_next().await {
-        let_go(&engine, done);
+        slot_freed(&engine, done);
     }
 }
 
@@ -139,15 +139,15 @@ async fn pass(
             tracing::warn!(run = %claimed.fence.run, "claimed alone: its process died more than once");
         }
         let signals = engine.live.enter(claimed.fence, claimed.cancel.clone());
-        let under_way = UnderWay {
+        let in_flight = ActiveClaim {
             engine: Arc::clone(engine),
             fence: claimed.fence,
         };
-        executors.spawn(carry_out(under_way, claimed, signals));
+        executors.spawn(execute_claim(in_flight, claimed, signals));
     }
     delivered?;
     for (run, request) in settled? {
-        engine.replied(run, request).await;
+        engine.wake_replied(run, request).await;
     }
     let expired = expired?;
     let ended = expired.ended.iter().map(|ended| ended.run);
@@ -157,28 +157,32 @@ async fn pass(
 }
 
 /// A claim under way. Also a panic ends it, so that its lease is not renewed for ever.
-struct UnderWay {
+struct ActiveClaim {
     engine: Arc<Engine>,
     fence: sortie_core::Fence,
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveClaim {
     fn drop(&mut self) {
         self.engine.live.leave(self.fence);
     }
 }
 
 /// Executes a claim; gives the run back if its executor stops.
-async fn carry_out(under_way: UnderWay, claimed: Claimed, signals: watch::Receiver<Signals>) {
-    let (engine, fence) = (Arc::clone(&under_way.engine), under_way.fence);
+async fn execute_claim(
+    in_flight: ActiveClaim,
+    claimed: Claimed,
+    signals: watch::Receiver<Signals>,
+) {
+    let (engine, fence) = (Arc::clone(&in_flight.engine), in_flight.fence);
     let executing = execute(Arc::clone(&engine), claimed, signals.clone());
     // What a panic leaves behind is dropped with the executor; the journal is whole.
     let what = match AssertUnwindSafe(executing).catch_unwind().await {
-        Ok(Ok(LetGo::Ended | LetGo::Parked | LetGo::Released)) => {
-            engine.setbacks.clear(fence.run);
+        Ok(Ok(ExecutorExit::Ended | ExecutorExit::Parked | ExecutorExit::Released)) => {
+            engine.failures.clear(fence.run);
             return;
         }
-        Ok(Err(PenError::Store(StoreError::Fenced { .. }))) => {
+        Ok(Err(JournalWriteError::Store(StoreError::Fenced { .. }))) => {
             tracing::warn!(run = %fence.run, "the claim was lost to a newer one");
             return;
         }
@@ -186,10 +190,10 @@ async fn carry_out(under_way: UnderWay, claimed: Claimed, signals: watch::Receiv
         Err(_) => "the executor panicked".to_owned(),
     };
     tracing::error!(run = %fence.run, error = %what, "an executor stopped");
-    requeue::give_back(&engine, fence, signals, &what).await;
+    requeue::requeue(&engine, fence, signals, &what).await;
 }
 
-fn let_go(engine: &Engine, done: Result<(), JoinError>) {
+fn slot_freed(engine: &Engine, done: Result<(), JoinError>) {
     if let Err(panic) = done {
         tracing::error!(%panic, "an executor died");
     }

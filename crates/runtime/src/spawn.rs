@@ -22,7 +22,7 @@ use crate::requeue;
 const LISTED_RESULT_CHARS: usize = 200;
 /// Tries to admit a child while the store fails, about a minute. Nothing else of the run could be
 /// written meanwhile either; a cancel or a deadline ends the wait.
-const MAX_TRIES_TO_ADMIT: u32 = 64;
+const MAX_ADMIT_ATTEMPTS: u32 = 64;
 
 /// Starts and manages children for one call of one run.
 pub(crate) struct RunSpawner<'a> {
@@ -84,7 +84,7 @@ impl Spawner for RunSpawner<'_> {
                 announces,
             }),
             Admission::Refused(refusal) => {
-                Err(ToolFailure::new(not_admitted(self.spec.lang, &refusal)))
+                Err(ToolFailure::new(refusal_text(self.spec.lang, &refusal)))
             }
         }
     }
@@ -117,7 +117,7 @@ impl RunSpawner<'_> {
                 parent: Some(self.claim),
             });
             match admitted.await {
-                Err(error @ StoreError::Failed { .. }) if tries < MAX_TRIES_TO_ADMIT => {
+                Err(error @ StoreError::Failed { .. }) if tries < MAX_ADMIT_ATTEMPTS => {
                     store_failed("admit a child", &error);
                     tokio::time::sleep(requeue::wait_after(tries)).await;
                     tries += 1;
@@ -351,7 +351,7 @@ impl RunSpawner<'_> {
 }
 
 /// Why a run was not admitted, for whoever asked for it.
-pub(crate) fn not_admitted(lang: Lang, refusal: &Refusal) -> String {
+pub(crate) fn refusal_text(lang: Lang, refusal: &Refusal) -> String {
     match refusal {
         Refusal::TreeFull { max } => {
             text(lang, "spawn-tree-full", &[("max", u64::from(*max).into())])

@@ -8,7 +8,7 @@ use sortie_core::{
 };
 use sortie_text::text;
 
-use super::{Counted, IllegalEvent, Past, Phase, RunState};
+use super::{CountedTokens, IllegalEvent, Phase, PriorHistory, RunState};
 use crate::asking::Asking;
 use crate::compact::{self, Compaction};
 
@@ -33,7 +33,7 @@ pub fn summaries_of(entries: &[JournalEntry]) -> Result<Vec<Summary>, IllegalEve
     let last_append = before_end.get(..=appended.unwrap_or(0)).unwrap_or_default();
     let mut summaries = Vec::new();
     for part in [before_end, last_append] {
-        match RunState::fold(&Past::default(), part) {
+        match RunState::fold(&PriorHistory::default(), part) {
             Ok(state) => summaries.push(state.summary()),
             Err(_) if goes_on => return Ok(Vec::new()),
             Err(illegal) => return Err(illegal),
@@ -85,7 +85,10 @@ impl RunState {
     pub const fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Ended(outcome) => Some(outcome),
-            Phase::Thinking | Phase::Acting(_) | Phase::Resting | Phase::Concluding(_) => None,
+            Phase::AwaitingModel
+            | Phase::RunningCalls(_)
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_) => None,
         }
     }
 
@@ -131,15 +134,18 @@ impl RunState {
     }
 
     /// Whether the run has said its word and only waits for children.
-    pub const fn is_resting(&self) -> bool {
-        matches!(self.phase, Phase::Resting)
+    pub const fn awaits_children(&self) -> bool {
+        matches!(self.phase, Phase::AwaitingChildren)
     }
 
     /// How it ends, if that is decided and only has to be written.
     pub const fn conclusion(&self) -> Option<&Outcome> {
         match &self.phase {
             Phase::Concluding(outcome) => Some(outcome),
-            Phase::Thinking | Phase::Acting(_) | Phase::Resting | Phase::Ended(_) => None,
+            Phase::AwaitingModel
+            | Phase::RunningCalls(_)
+            | Phase::AwaitingChildren
+            | Phase::Ended(_) => None,
         }
     }
 
@@ -182,18 +188,24 @@ impl RunState {
     }
 
     /// A call of the last answer that has no result yet.
-    pub fn open_call_named(&self, id: &CallId) -> Option<&ToolCall> {
+    pub fn find_open_call(&self, id: &CallId) -> Option<&ToolCall> {
         match &self.phase {
-            Phase::Acting(batch) => batch.open_call(id),
-            Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => None,
+            Phase::RunningCalls(batch) => batch.open_call(id),
+            Phase::AwaitingModel
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_)
+            | Phase::Ended(_) => None,
         }
     }
 
     /// Calls that were about to run when an earlier process died, and have no result yet.
     pub fn interrupted_calls(&self) -> Vec<CallId> {
         match &self.phase {
-            Phase::Acting(batch) => batch.interrupted(),
-            Phase::Thinking | Phase::Resting | Phase::Concluding(_) | Phase::Ended(_) => Vec::new(),
+            Phase::RunningCalls(batch) => batch.interrupted(),
+            Phase::AwaitingModel
+            | Phase::AwaitingChildren
+            | Phase::Concluding(_)
+            | Phase::Ended(_) => Vec::new(),
         }
     }
 
@@ -211,7 +223,7 @@ impl RunState {
     }
 
     /// What this model has counted of the history; another one counts otherwise.
-    pub fn counted(&self, model: &str) -> Option<Counted> {
+    pub fn counted(&self, model: &str) -> Option<CountedTokens> {
         let (by, counted) = self.counted.as_ref()?;
         (by == model).then_some(*counted)
     }
@@ -268,12 +280,12 @@ impl RunState {
     }
 
     /// What a run that goes on from here begins with; calls without an answer get one.
-    pub fn into_past(mut self) -> Past {
+    pub fn into_prior_history(mut self) -> PriorHistory {
         self.close_batch("call-forked");
-        Past {
+        PriorHistory {
             history: self.history,
             todos: self.todos,
-            is_cut: false,
+            is_truncated: false,
         }
     }
 

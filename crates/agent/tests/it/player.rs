@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use sortie_agent::{Past, RunState, Step, Tapes, builtin_agents, replay_tree};
+use sortie_agent::{PriorHistory, RunState, Step, Tapes, builtin_agents, replay_tree};
 use sortie_core::{
     AdmissionCaps, Announce, Announcement, Arguments, Block, Budget, CallId, Cancellation,
     CancelledBy, ChildRef, ChildWait, Cleanup, Confinement, EdgeMode, Epoch, Event, Fault,
@@ -76,11 +76,11 @@ pub(crate) struct Player {
 
 impl Player {
     pub(crate) fn new(spec: RunSpec) -> Self {
-        Self::after(&Past::default(), spec)
+        Self::after(&PriorHistory::default(), spec)
     }
 
     /// A run that goes on from the past of another.
-    pub(crate) fn after(past: &Past, spec: RunSpec) -> Self {
+    pub(crate) fn after(past: &PriorHistory, spec: RunSpec) -> Self {
         let first = JournalEntry {
             run: RUN,
             seq: Seq(1),

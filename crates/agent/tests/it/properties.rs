@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::json;
-use sortie_agent::{CallStatus, Past, RunState, Step, Tapes, projection, replay_tree};
+use sortie_agent::{CallStatus, PriorHistory, RunState, Step, Tapes, projection, replay_tree};
 use sortie_core::{
     CallId, Cancellation, CancelledBy, ChildRef, ChildWait, EdgeMode, Event, Fault, Message,
     Outcome, ResultStatus, Status, StopReason, Timestamp, ToolResult,
@@ -203,13 +203,13 @@ proptest! {
     #[test]
     fn folding_any_prefix_again_gives_the_same_state_and_progress_never_falls(dice in proptest::collection::vec(any::<u8>(), 1..120)) {
         let player = drive(&dice);
-        let mut live = RunState::fold(&Past::default(), &player.entries[..1]).expect("an admission");
+        let mut live = RunState::fold(&PriorHistory::default(), &player.entries[..1]).expect("an admission");
         let mut progress = 0;
         for (index, entry) in player.entries.iter().enumerate().skip(1) {
             live.apply(entry).expect("it fitted before");
             prop_assert!(live.progress() >= progress);
             progress = live.progress();
-            let folded = RunState::fold(&Past::default(), &player.entries[..=index]).expect("a journal");
+            let folded = RunState::fold(&PriorHistory::default(), &player.entries[..=index]).expect("a journal");
             prop_assert_eq!(&folded, &live);
             prop_assert_eq!(
                 folded.next_step(entry.at, None),
@@ -227,7 +227,7 @@ proptest! {
             prop_assert!(outcome.text().is_some_and(|text| !text.trim().is_empty()));
             // It may have gone on since, with children that its end stops.
             let was_said = (1..=player.entries.len()).any(|count| {
-                let state = RunState::fold(&Past::default(), &player.entries[..count]).expect("a journal");
+                let state = RunState::fold(&PriorHistory::default(), &player.entries[..count]).expect("a journal");
                 state.conclusion() == Some(&outcome) && state.open_children().is_empty()
             });
             prop_assert!(was_said);

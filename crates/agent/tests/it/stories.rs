@@ -1,7 +1,7 @@
 //! One story each: what a run does next, and what its model has seen by then.
 
 use serde_json::json;
-use sortie_agent::{Past, RunState};
+use sortie_agent::{PriorHistory, RunState};
 use sortie_core::{
     BudgetKind, CallId, Cancellation, CancelledBy, EdgeMode, Epoch, Event, Fault, InboxItem,
     Outcome, Sender, StopReason, Timestamp,
@@ -383,7 +383,7 @@ fn a_result_is_kept_while_the_history_becomes_short() {
     past.call(&[read("a")])
         .result("1-0", &"words ".repeat(400))
         .say("one");
-    let mut player = Player::after(&past.state.clone().into_past(), spec());
+    let mut player = Player::after(&past.state.clone().into_prior_history(), spec());
     player
         .say("two")
         .steer("and now?")
@@ -391,7 +391,7 @@ fn a_result_is_kept_while_the_history_becomes_short() {
         .shorten();
     assert_eq!(player.next_cancelled(), "finish completed: two");
     // The same when what became short is gone, and the failure looks final.
-    player.state = RunState::fold(&Past::default(), &player.entries).expect("a journal");
+    player.state = RunState::fold(&PriorHistory::default(), &player.entries).expect("a journal");
     assert_eq!(player.next_cancelled(), "finish completed: two");
     assert_eq!(player.next(), "ask turn 2");
 }
@@ -498,7 +498,7 @@ fn what_is_said_between_calls_stays_when_they_never_run() {
             .call(&[read("a")])
             .steer("look in b, too")
             .push(event);
-        let past = player.state.clone().into_past();
+        let past = player.state.clone().into_prior_history();
         let words = format!("{:?}", past.history.last());
         assert!(words.contains("look in b, too"), "{words}");
     };

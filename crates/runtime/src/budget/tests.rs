@@ -52,7 +52,7 @@ const PRICE: Terms = Terms {
 };
 
 fn check(text: &str, balances: &[Balance], expected: Result<(u64, u64, u64), Unaffordable>) {
-    let given = provide(&request(text, None), None, PRICE, balances);
+    let given = provision(&request(text, None), None, PRICE, balances);
     let given = given.map(|provision| {
         (
             provision.amount.tokens,
@@ -85,7 +85,7 @@ fn what_is_too_short_is_not_asked() {
     check("four", &[tokens], Err(Unaffordable::Short(tokens)));
     let usd = balance(BudgetKind::Usd, 2_600, 0);
     check("four", &[usd], Err(Unaffordable::Short(usd)));
-    let unpriced = provide(
+    let unpriced = provision(
         &request("four", None),
         None,
         Terms::default(),
@@ -97,11 +97,11 @@ fn what_is_too_short_is_not_asked() {
 #[test]
 fn what_was_counted_is_not_guessed_again() {
     let long = "x".repeat(100_000);
-    let counted = Counted {
+    let counted = CountedTokens {
         messages: 1,
         tokens: 25_000,
     };
-    let provision = provide(&request(&long, Some(10)), Some(counted), PRICE, &[]).unwrap();
+    let provision = provision(&request(&long, Some(10)), Some(counted), PRICE, &[]).unwrap();
     assert_eq!(provision.amount.tokens, 25_000 + 1_000 + 10);
 }
 
@@ -112,15 +112,15 @@ fn an_unknown_price_of_an_answer_is_what_was_set_aside() {
         usd_micros: 700,
         ..Amount::default()
     };
-    assert_eq!(settled(&Usage::default(), reserved), reserved);
+    assert_eq!(charged(&Usage::default(), reserved), reserved);
     let known = Usage {
         input_tokens: Some(10),
         output_tokens: Some(5),
         cost_usd: Some(0.000_001_2),
         ..Usage::default()
     };
-    assert_eq!(settled(&known, reserved).tokens, 15);
-    assert_eq!(settled(&known, reserved).usd_micros, 2, "rounded up");
+    assert_eq!(charged(&known, reserved).tokens, 15);
+    assert_eq!(charged(&known, reserved).usd_micros, 2, "rounded up");
 }
 
 #[test]

@@ -11,10 +11,10 @@ use sortie_text::t;
 
 use super::Executor;
 use crate::budget::{self, Unaffordable};
-use crate::journal_writer::PenError;
+use crate::journal_writer::JournalWriteError;
 
 /// How often is looked whether others have given something back.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const REFUND_POLL: Duration = Duration::from_millis(100);
 /// How long that is waited for. Whoever waits holds a slot that others may need.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
@@ -50,32 +50,34 @@ pub(super) enum Charge {
 
 impl Executor {
     /// Reserves the most that a model call can cost, where an account limits the run.
-    pub(super) async fn provide(
+    pub(super) async fn reserve(
         &mut self,
         request: &mut ModelRequest,
-    ) -> Result<Reservation, PenError> {
+    ) -> Result<Reservation, JournalWriteError> {
         if self.spec.account.is_none() {
             return Ok(Reservation::Unlimited);
         }
-        self.pen.settle().await?;
+        self.journal.flush().await?;
         let balances = self.engine.store.balances(self.fence.run).await?;
-        let state = self.pen.state();
+        let state = self.journal.state();
         let low = budget::low(&balances, |kind| state.was_warned(kind));
         if !low.is_empty() {
             self.notify(NotificationKind::BudgetLow {
                 balances: low.clone(),
             });
-            self.pen.write(Event::BudgetLow { balances: low }).await?;
+            self.journal
+                .write(Event::BudgetLow { balances: low })
+                .await?;
             return Ok(Reservation::Retry);
         }
         let terms = self.engine.models.terms(&request.model);
         let provision =
-            match budget::provide(request, state.counted(&request.model), terms, &balances) {
+            match budget::provision(request, state.counted(&request.model), terms, &balances) {
                 Ok(provision) => provision,
                 Err(Unaffordable::Short(balance)) => {
-                    let refunded = budget::without_reserved(&balances);
-                    let counted = self.pen.state().counted(&request.model);
-                    let is_held = budget::provide(request, counted, terms, &refunded).is_ok();
+                    let refunded = budget::after_refunds(&balances);
+                    let counted = self.journal.state().counted(&request.model);
+                    let is_held = budget::provision(request, counted, terms, &refunded).is_ok();
                     self.wait_or_end(balance, is_held).await?;
                     return Ok(Reservation::Retry);
                 }
@@ -86,7 +88,7 @@ impl Executor {
                         model = request.model.as_str()
                     );
                     let error = ModelError::new(Fault::BadRequest, message);
-                    self.note_failure(request.model.clone(), error, None)
+                    self.record_model_failure(request.model.clone(), error, None)
                         .await?;
                     return Ok(Reservation::Retry);
                 }
@@ -98,7 +100,7 @@ impl Executor {
         };
         match self.engine.store.reserve(reserve).await? {
             Reserved::Granted { .. } => {
-                self.waited_for_refund = Duration::ZERO;
+                self.refund_wait = Duration::ZERO;
                 Ok(Reservation::Reserved(provision.amount))
             }
             // Somebody else of the tree was faster.
@@ -110,21 +112,28 @@ impl Executor {
     }
 
     /// What is only set aside by others may come back: it is waited for, for a while.
-    async fn wait_or_end(&mut self, balance: Balance, is_held: bool) -> Result<(), PenError> {
-        if !is_held || self.waited_for_refund >= LONGEST_WAIT {
-            return self.spent_up(balance).await;
+    async fn wait_or_end(
+        &mut self,
+        balance: Balance,
+        is_held: bool,
+    ) -> Result<(), JournalWriteError> {
+        if !is_held || self.refund_wait >= LONGEST_WAIT {
+            return self.end_on_budget(balance).await;
         }
-        self.waited_for_refund += BETWEEN_LOOKS;
+        self.refund_wait += REFUND_POLL;
         // Interrupted or not, the machine is asked again.
         self.interruptions(Duration::ZERO)
-            .race(tokio::time::sleep(BETWEEN_LOOKS))
+            .race(tokio::time::sleep(REFUND_POLL))
             .await;
         Ok(())
     }
 
     /// Ends the run, because an account is empty.
-    pub(super) async fn spent_up(&mut self, balance: Balance) -> Result<(), PenError> {
-        self.pen
+    pub(super) async fn end_on_budget(
+        &mut self,
+        balance: Balance,
+    ) -> Result<(), JournalWriteError> {
+        self.journal
             .write(Event::BudgetSpent {
                 kind: balance.kind,
                 limit: balance.limit,
@@ -135,12 +144,15 @@ impl Executor {
 
     /// Charges a tool call that is about to start to the account that limits calls, if one does. A
     /// call that was dispatched before was charged then.
-    pub(super) async fn charge_call(&mut self, call: &CallStatus) -> Result<Charge, PenError> {
+    pub(super) async fn charge_call(
+        &mut self,
+        call: &CallStatus,
+    ) -> Result<Charge, JournalWriteError> {
         let is_new = matches!(call, CallStatus::Requested);
         if self.spec.account.is_none() || !self.counts_calls || !is_new {
             return Ok(Charge::Covered);
         }
-        self.pen.settle().await?;
+        self.journal.flush().await?;
         let spent = self
             .engine
             .store

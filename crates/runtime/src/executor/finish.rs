@@ -5,10 +5,10 @@ use sortie_core::{
 };
 use sortie_text::text;
 
-use super::{Executor, LetGo};
+use super::{Executor, ExecutorExit};
 use crate::crash::{self, Point};
 use crate::engine::Engine;
-use crate::journal_writer::{InboxRead, PenError};
+use crate::journal_writer::{InboxRead, JournalWriteError};
 use crate::leftovers::{stop_calls, stop_leftovers};
 
 /// Whether the end of a run was written.
@@ -22,9 +22,12 @@ pub(super) enum FinishResult {
 
 impl Executor {
     /// Ends the run, unless it completed and has messages to answer first.
-    pub(super) async fn finish(&mut self, outcome: Outcome) -> Result<FinishResult, PenError> {
+    pub(super) async fn finish(
+        &mut self,
+        outcome: Outcome,
+    ) -> Result<FinishResult, JournalWriteError> {
         let unread = match outcome {
-            Outcome::Completed { .. } if self.pen.state().worktree().is_none() => Unread::First,
+            Outcome::Completed { .. } if self.journal.state().worktree().is_none() => Unread::First,
             // A run cannot work in a worktree that was collected, so the inbox is read before.
             Outcome::Completed { .. } if self.take_inbox(true).await? == InboxRead::Journaled => {
                 return Ok(FinishResult::InboxFirst);
@@ -39,8 +42,8 @@ impl Executor {
 
     /// How the run ends, if the claim before this one may have collected its worktree already: there
     /// is nothing to go on in, whatever was said to it since.
-    pub(super) fn begun_end(&self) -> Option<Outcome> {
-        let state = self.pen.state();
+    pub(super) fn decided_outcome(&self) -> Option<Outcome> {
+        let state = self.journal.state();
         state.worktree()?;
         state.conclusion().cloned()
     }
@@ -50,27 +53,27 @@ impl Executor {
         &mut self,
         outcome: Outcome,
         unread: Unread,
-    ) -> Result<FinishResult, PenError> {
+    ) -> Result<FinishResult, JournalWriteError> {
         // Before anything is collected: they could still change it.
-        let interrupted = self.pen.state().interrupted_calls();
+        let interrupted = self.journal.state().interrupted_calls();
         stop_calls(&self.engine, self.fence.run, interrupted).await;
         let (events, blobs) = self.collect().await;
-        let audit = self.pen.take_later();
+        let audit = self.journal.take_pending_audit();
         let finishing = self.engine.store.finish(Finish {
             fence: self.fence,
-            follows: self.pen.state().head(),
+            follows: self.journal.state().head(),
             at: self.engine.clock.now(),
             events,
             blobs,
-            summary: self.pen.state().summary(),
+            summary: self.journal.state().summary(),
             outcome,
             audit: audit.clone(),
             unread,
         });
         // The store keeps the order and refuses the end if something before it was lost, so the end
         // need not wait for what was written before it to be durable.
-        let (finished, settled) = futures::join!(finishing, self.pen.settle());
-        settled?;
+        let (finished, flushed) = futures::join!(finishing, self.journal.flush());
+        flushed?;
         match finished? {
             Finishing::Ended(report) => {
                 crash::point(Point::AfterFinish);
@@ -82,7 +85,7 @@ impl Executor {
                 Ok(FinishResult::Written)
             }
             Finishing::Unread => {
-                self.pen.write_later(audit);
+                self.journal.audit_later(audit);
                 Ok(FinishResult::InboxFirst)
             }
         }
@@ -91,7 +94,7 @@ impl Executor {
     /// Keeps what was changed in the run's own worktree. A worktree that cannot be collected stays
     /// where it is, and can be looked at by `sortie tasks diff`.
     async fn collect(&mut self) -> (Vec<Event>, Vec<Blob>) {
-        if self.pen.state().worktree().is_none() {
+        if self.journal.state().worktree().is_none() {
             return (Vec::new(), Vec::new());
         }
         match self.engine.worktrees.collect(self.fence.run).await {
@@ -115,15 +118,19 @@ impl Executor {
 }
 
 /// Ends a run whose journal cannot be read, with what its record still says.
-pub(super) async fn give_up(engine: &Engine, fence: Fence, what: &str) -> Result<LetGo, PenError> {
+pub(super) async fn give_up(
+    engine: &Engine,
+    fence: Fence,
+    what: &str,
+) -> Result<ExecutorExit, JournalWriteError> {
     tracing::error!(run = %fence.run, what, "a journal cannot be read");
     let message = text(engine.lang(), "fail-damaged", &[("what", what.into())]);
     fail(engine, fence, Reason::Error, message).await?;
-    Ok(LetGo::Ended)
+    Ok(ExecutorExit::Ended)
 }
 
 /// Ends a run whose executor stops again and again, because the store refuses what it writes.
-pub(crate) async fn end_stuck(engine: &Engine, fence: Fence, what: &str) -> StoreResult<()> {
+pub(crate) async fn end_failing(engine: &Engine, fence: Fence, what: &str) -> StoreResult<()> {
     let message = text(engine.lang(), "fail-stuck", &[("what", what.into())]);
     fail(engine, fence, Reason::Interrupted, message).await
 }

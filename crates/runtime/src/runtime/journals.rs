@@ -71,8 +71,8 @@ impl Runtime {
         if record.cleaned_at.is_some() || record.archived_at.is_some() {
             return Ok(None);
         }
-        let looks = &self.details;
-        let known = looks.known(record);
+        let cache = &self.details;
+        let known = cache.known(record);
         if let Some(known) = &known
             && known.head >= record.head
         {
@@ -83,14 +83,14 @@ impl Runtime {
         let particulars = match known {
             Some(known) => {
                 let mut particulars = Particulars::clone(&known);
-                particulars.go_on(&entries);
+                particulars.extend(&entries);
                 Some(particulars)
             }
             None => Particulars::of(&entries),
         };
         let particulars = particulars.map(Arc::new);
         if let Some(particulars) = &particulars {
-            looks.keep(record, Arc::clone(particulars));
+            cache.keep(record, Arc::clone(particulars));
         }
         Ok(particulars)
     }

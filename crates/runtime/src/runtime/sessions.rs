@@ -48,7 +48,7 @@ impl Runtime {
         let locks = &self.session_locks;
         let one_at_a_time = locks.lock(tenant.clone(), session.clone()).await;
         if let Some(turn) = turn
-            && self.is_there(turn).await?
+            && self.exists(turn).await?
         {
             return Ok(Said {
                 run: turn,
@@ -57,16 +57,16 @@ impl Runtime {
         }
         let last = self.engine.store.last_turn(session, tenant).await;
         let last = last.map_err(RuntimeError::from)?;
-        if let Some(last) = last.as_ref().filter(|last| can_go_on(last)) {
+        if let Some(last) = last.as_ref().filter(|last| can_continue(last)) {
             may_go_on(&self.spec(last.run_id).await?)?;
         }
         let turn = turn.unwrap_or_else(|| self.new_run_id());
-        let said = self.say_now(turn, new, last).await?;
+        let said = self.send_now(turn, new, last).await?;
         drop(one_at_a_time);
         Ok(said)
     }
 
-    async fn is_there(&self, run: RunId) -> Result<bool, RuntimeError> {
+    async fn exists(&self, run: RunId) -> Result<bool, RuntimeError> {
         match self.get(run).await {
             Ok(_) => Ok(true),
             Err(RuntimeError::Store(StoreError::NotFound(_))) => Ok(false),
@@ -74,7 +74,7 @@ impl Runtime {
         }
     }
 
-    async fn say_now(
+    async fn send_now(
         &self,
         turn: RunId,
         new: NewRun,
@@ -99,7 +99,7 @@ impl Runtime {
                 Err(error) => return Err(error.into()),
             }
         }
-        let continues = last.filter(can_go_on).map(|last| last.run_id);
+        let continues = last.filter(can_continue).map(|last| last.run_id);
         let next = NewRun {
             continues,
             lane: Lane::Main,
@@ -114,6 +114,6 @@ impl Runtime {
 }
 
 /// Whether the history of a turn is still there.
-fn can_go_on(last: &RunRecord) -> bool {
+fn can_continue(last: &RunRecord) -> bool {
     last.cleaned_at.is_none() && last.archived_at.is_none()
 }

@@ -14,12 +14,12 @@ use crate::engine::millis;
 use crate::fork::{self, Fork};
 use crate::new_run::NewRun;
 use crate::planner::label_of;
-use crate::spawn::not_admitted;
+use crate::spawn::refusal_text;
 
 /// How often, at most, a delivery is looked for before a record is removed.
-const MAX_LOOKS_FOR_DELIVERY: u32 = 50;
+const MAX_DELIVERY_POLLS: u32 = 50;
 /// Between two such looks, unless a notification arrives.
-const LOOK_FOR_DELIVERY: Duration = Duration::from_millis(50);
+const DELIVERY_POLL: Duration = Duration::from_millis(50);
 
 impl Runtime {
     /// Admits a run. It starts as soon as its lane has a slot, and survives this process.
@@ -60,7 +60,7 @@ impl Runtime {
             }
             Admission::Existing { run } => Ok(run),
             Admission::Refused(refusal) => {
-                Err(RuntimeError::Refused(not_admitted(spec.lang, &refusal)))
+                Err(RuntimeError::Refused(refusal_text(spec.lang, &refusal)))
             }
         }
     }
@@ -150,7 +150,7 @@ impl Runtime {
             if record.status.is_terminal() {
                 return Ok(record);
             }
-            wait_for_news(
+            wait_for_notification(
                 &mut notifications,
                 run,
                 self.engine.settings().poll_interval,
@@ -216,7 +216,7 @@ impl Runtime {
                 .live
                 .signal(*run, |signals| signals.pause = true);
         }
-        Ok(self.told_of(report, &NotificationKind::Paused))
+        Ok(self.publish_pause(report, &NotificationKind::Paused))
     }
 
     /// Lets a run and everything below it go on; returns those that rested.
@@ -227,15 +227,15 @@ impl Runtime {
                 .live
                 .signal(*run, |signals| signals.pause = false);
         }
-        let runs = self.told_of(report, &NotificationKind::Resumed);
+        let runs = self.publish_pause(report, &NotificationKind::Resumed);
         self.engine.wakeups.scheduler.notify_one();
         Ok(runs)
     }
 
-    fn told_of(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
+    fn publish_pause(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
         let tell = |about: sortie_core::About| {
             let run = about.run;
-            self.engine.publisher.about(about, kind.clone());
+            self.engine.publisher.publish_about(about, kind.clone());
             run
         };
         report.changed.into_iter().map(tell).collect()
@@ -316,12 +316,12 @@ impl Runtime {
     /// wait.
     async fn wait_for_deliveries(&self, run: RunId) -> Result<(), RuntimeError> {
         let mut notifications = self.subscribe();
-        for _ in 0..MAX_LOOKS_FOR_DELIVERY {
+        for _ in 0..MAX_DELIVERY_POLLS {
             let tree = self.tree_of(run).await?;
             let Some(owes) = tree.iter().find(|it| it.delivery == Delivery::Pending) else {
                 return Ok(());
             };
-            wait_for_news(&mut notifications, owes.run_id, LOOK_FOR_DELIVERY).await;
+            wait_for_notification(&mut notifications, owes.run_id, DELIVERY_POLL).await;
         }
         Ok(())
     }
@@ -366,7 +366,7 @@ pub(crate) fn check_message(text: &str) -> Result<(), RuntimeError> {
 }
 
 /// Returns at the next notification about `run`, or after `poll` in case one was missed.
-async fn wait_for_news(
+async fn wait_for_notification(
     notifications: &mut broadcast::Receiver<Notification>,
     run: RunId,
     poll: Duration,

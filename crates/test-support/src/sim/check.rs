@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
-use sortie_agent::{Past, RunState};
+use sortie_agent::{PriorHistory, RunState};
 use sortie_core::{
     Announce, Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _,
     JournalEntry, ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
@@ -100,8 +100,8 @@ impl Story {
                 .read(record.run_id, Seq(0))
                 .await
                 .map_err(|error| error.to_string())?;
-            let state =
-                RunState::fold(&Past::default(), &entries).map_err(|error| error.to_string())?;
+            let state = RunState::fold(&PriorHistory::default(), &entries)
+                .map_err(|error| error.to_string())?;
             runs.insert(
                 record.run_id,
                 Life {
