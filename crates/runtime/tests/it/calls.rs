@@ -1,4 +1,5 @@
-//! Tool calls: each gets exactly one answer, and one that did not run says what to do next.
+//! Tool calls: each gets exactly one result, and the result of one that did not run explains what
+//! to do next.
 
 use sortie_core::{Event, Mode, Seq};
 use sortie_runtime::RuntimeError;
@@ -13,7 +14,7 @@ async fn played(rules: &str) -> Stage {
 }
 
 #[tokio::test]
-async fn calls_that_cannot_be_understood_run_nothing_and_say_what_to_fix() {
+async fn invalid_calls_run_nothing_and_report_what_to_fix() {
     let stage = played(
         r#"
   - when: { turn: 1 }
@@ -40,7 +41,7 @@ async fn calls_that_cannot_be_understood_run_nothing_and_say_what_to_fix() {
 }
 
 #[tokio::test]
-async fn a_call_that_breaks_off_is_answered_and_can_be_made_again() {
+async fn a_truncated_call_gets_a_result_and_can_be_repeated() {
     let stage = played(
         r#"
   - when: { turn: 1 }
@@ -56,7 +57,7 @@ async fn a_call_that_breaks_off_is_answered_and_can_be_made_again() {
 }
 
 #[tokio::test]
-async fn a_child_without_any_tool_is_refused_and_told_who_took_them() {
+async fn spawning_a_child_without_tools_is_refused_with_the_reason() {
     let stage = played(
         r#"
   - when: { turn: 1 }
@@ -99,7 +100,7 @@ const CHANGES_SOMETHING: &str = r#"
 "#;
 
 #[tokio::test]
-async fn without_a_person_nothing_is_changed_and_the_model_is_told() {
+async fn without_an_approver_changes_are_denied_with_a_reason() {
     let stage = Play::new(CHANGES_SOMETHING).begin().await;
     let mut new = stage.new_run("change something");
     new.mode = Mode::Default;
@@ -115,7 +116,7 @@ async fn without_a_person_nothing_is_changed_and_the_model_is_told() {
     assert_eq!((stage.file("a.txt"), stage.file("b.txt")), (None, None));
 }
 
-/// What the model reads of a long output, and the name of the whole.
+/// Returns what the model reads of a long output, and the id of the whole.
 async fn long_output() -> (String, String) {
     let stage = played(
         r#"
@@ -154,7 +155,7 @@ async fn long_output() -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_long_output_is_cut_with_a_pointer_to_the_rest() {
+async fn a_long_output_is_truncated_with_a_reference_to_the_rest() {
     let (text, blob) = long_output().await;
     let pointer = format!("read_file with path \"blob:{blob}\" gives the whole text]");
     assert!(text.ends_with(&pointer), "{}", &text[text.len() - 300..]);
@@ -189,7 +190,7 @@ async fn a_long_output_is_cut_with_a_pointer_to_the_rest() {
 }
 
 #[tokio::test]
-async fn other_spellings_are_the_same_tools() {
+async fn aliases_find_the_same_tools() {
     let stage = played(
         r#"
   - when: { agent: main, turn: 1 }
@@ -213,7 +214,7 @@ async fn other_spellings_are_the_same_tools() {
 }
 
 #[tokio::test]
-async fn the_background_spellings_spawn() {
+async fn aliases_of_spawn_subagent_spawn() {
     let stage = played(
         r#"
   - when: { agent: main, turn: 1 }

@@ -1,4 +1,4 @@
-//! Results for places outside the store: delivered with a key, or visibly blocked.
+//! Results for sinks: delivered with a key, or visibly blocked.
 
 use serde_json::Value;
 use sortie_core::{Delivery, RunId, SinkAddress, Unblock};
@@ -43,7 +43,7 @@ async fn a_file_gets_a_line_with_the_key() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_reached_is_tried_again_then_blocked_then_unblocked() {
+async fn an_unreachable_sink_is_retried_then_blocked_then_unblocked() {
     let stage = Play::new("  - say: done")
         .set(|settings| settings.max_delivery_attempts = 2)
         .begin()

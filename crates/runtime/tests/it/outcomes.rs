@@ -1,4 +1,4 @@
-//! Every way in which a run ends, as the JSON of a task tells it.
+//! Every outcome of a run, as the JSON of a task.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use sortie_core::Budget;
 use sortie_runtime::NewRun;
 use sortie_test_support::stage::{Play, Stage};
 
-/// Plays one background task and shows how it ended.
+/// Plays one background task and returns how it ended.
 async fn ending(rules: &str, change: impl FnOnce(&mut NewRun)) -> (Stage, String) {
     let stage = Play::new(rules).begin().await;
     let mut new = stage.new_task("general", "t");
@@ -17,7 +17,7 @@ async fn ending(rules: &str, change: impl FnOnce(&mut NewRun)) -> (Stage, String
     (stage, shown)
 }
 
-/// Each answer looks somewhere else, so that it is no loop.
+/// Each completion looks somewhere else, so that it is no loop.
 const LOOKS_FOR_EVER: &str = r#"
   - when: { no_tools: true }
     say: "All I have."
@@ -115,7 +115,7 @@ async fn empty_result_after_one_reminder() {
 }
 
 #[tokio::test]
-async fn an_empty_answer_can_be_made_good() {
+async fn a_completion_after_an_empty_one_completes_the_run() {
     let rules = r#"
   - when: { turn: 1 }
     fault: { kind: empty }
@@ -132,7 +132,7 @@ async fn an_empty_answer_can_be_made_good() {
 }
 
 #[tokio::test]
-async fn a_loop_is_noticed_then_stopped() {
+async fn repeated_calls_get_a_notice_then_end_the_run() {
     let rules = r#"
   - say: "Again."
     calls: [{ tool: list_dir, args: { path: "." } }]
@@ -206,7 +206,7 @@ async fn tool_calls_used_up() {
 }
 
 #[tokio::test]
-async fn an_error_that_asking_again_does_not_help() {
+async fn a_permanent_model_error_fails_the_run() {
     let rules = r#"
   - when: { turn: 1 }
     say: "I begin."
@@ -231,7 +231,7 @@ async fn an_error_that_asking_again_does_not_help() {
 }
 
 #[tokio::test]
-async fn an_error_that_asking_again_does_help() {
+async fn a_transient_model_error_is_retried() {
     let rules = r#"
   - fault: { kind: retryable, message: "the provider is busy", times: 1 }
     say: "Better now."
@@ -255,7 +255,7 @@ async fn an_error_that_asking_again_does_help() {
 }
 
 #[tokio::test]
-async fn timeout_keeps_what_was_said() {
+async fn timeout_keeps_the_partial_result() {
     let rules = r#"
   - when: { turn: 1 }
     say: "I have the beginning."
@@ -275,7 +275,7 @@ async fn timeout_keeps_what_was_said() {
 }
 
 #[tokio::test]
-async fn a_parent_that_waits_for_its_children_times_out_too_and_takes_them_along() {
+async fn timeout_of_a_waiting_parent_ends_its_children() {
     let stage = Play::new(
         r#"
   - when: { agent: main }
@@ -310,7 +310,7 @@ async fn a_parent_that_waits_for_its_children_times_out_too_and_takes_them_along
 }
 
 #[tokio::test]
-async fn cancelled_keeps_what_was_said() {
+async fn cancel_keeps_the_partial_result() {
     let stage = Play::new(
         r#"
   - when: { turn: 1 }
@@ -337,7 +337,7 @@ async fn cancelled_keeps_what_was_said() {
 }
 
 #[tokio::test]
-async fn answers_that_are_cut_off_declined_or_filtered() {
+async fn truncated_refused_and_filtered_completions_fail_the_run() {
     let check = async |reason: &str| {
         let rules = format!("  - say: half\n    fault: {{ kind: stop, reason: {reason} }}");
         ending(&rules, |_| ()).await.1

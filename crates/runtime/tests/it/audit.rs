@@ -1,4 +1,4 @@
-//! Every call is in the audit, with who allowed it, and no secret is.
+//! Every call is in the audit, with its approver, and no secret is.
 
 use sortie_core::{AuditFilter, AuditStage, Decision, Mode, Rules};
 use sortie_test_support::stage::Play;
@@ -18,7 +18,7 @@ const RULES: &str = r#"
 "#;
 
 #[tokio::test]
-async fn every_call_is_written_down_with_its_ruling() {
+async fn every_call_is_audited_with_its_ruling() {
     let mut play = Play::new(RULES).set(|settings| {
         settings.policy.global = Rules {
             deny: vec!["exec(git push *)".to_owned()],
@@ -82,7 +82,7 @@ async fn every_call_is_written_down_with_its_ruling() {
 }
 
 #[tokio::test]
-async fn no_secret_is_in_a_journal_that_a_tool_has_read() {
+async fn secrets_in_tool_results_are_redacted_in_the_journal() {
     let rules = r#"
   - when: { turn: 1 }
     calls:
@@ -115,7 +115,7 @@ async fn no_secret_is_in_a_journal_that_a_tool_has_read() {
 }
 
 #[tokio::test]
-async fn a_mode_decides_and_says_so() {
+async fn mode_decides_and_is_named_in_the_ruling() {
     for (mode, expected) in [
         (Mode::Plan, "deny by grant"),
         (Mode::DontAsk, "deny by mode"),

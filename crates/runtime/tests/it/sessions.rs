@@ -1,4 +1,4 @@
-//! Conversations, trying again, and what people look at.
+//! Conversations, retries and views.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ async fn say(stage: &Stage, new: NewRun) -> (RunId, bool) {
 }
 
 #[tokio::test]
-async fn a_message_goes_to_the_turn_under_way_or_begins_the_next() {
+async fn a_message_steers_the_active_turn_or_starts_the_next() {
     let stage = Play::new(ECHO).begin().await;
     stage.model().hold("one");
     let (first, steered) = say(&stage, message(&stage, "web:1", "one")).await;
@@ -38,7 +38,7 @@ async fn a_message_goes_to_the_turn_under_way_or_begins_the_next() {
         say(&stage, message(&stage, "web:1", "and")).await,
         (first, true)
     );
-    // Another session, and the same one of somebody else, are other conversations.
+    // Another session, and the same session of another tenant, are other conversations.
     let (other, steered) = say(&stage, message(&stage, "web:2", "two")).await;
     assert!(!steered && other != first);
     let theirs = NewRun {
@@ -54,9 +54,9 @@ async fn a_message_goes_to_the_turn_under_way_or_begins_the_next() {
     stage.model().let_go("one");
     stage.end_of(first).await;
     assert!(stage.log(first).await.contains("steer \"and\""));
-    // It came during what would have been the last question, so there is one more.
+    // It arrived during what would have been the last model call, so there is one more.
     assert!(stage.seen("one", 2).await.contains("and"));
-    // A background task of the session is no turn of it.
+    // A background task of the session is not a turn of it.
     let task = NewRun {
         session: "web:1".parse().expect("a session"),
         ..stage.new_task("explore", "aside")
@@ -93,7 +93,7 @@ async fn a_message_goes_to_the_turn_under_way_or_begins_the_next() {
 }
 
 #[tokio::test]
-async fn messages_at_the_same_moment_make_one_turn() {
+async fn simultaneous_messages_create_one_turn() {
     let stage = Play::new(ECHO).begin().await;
     for text in ["a", "b", "c", "d"] {
         stage.model().hold(text);
@@ -131,14 +131,14 @@ async fn a_message_does_not_wait_for_one_of_another_session() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_when_its_beginning_was_removed() {
+async fn a_conversation_continues_after_its_beginning_was_removed() {
     let stage = Play::new(ECHO).begin().await;
     let mut turns = Vec::new();
     for text in ["red", "green", "blue"] {
         let (run, _) = say(&stage, message(&stage, "web:1", text)).await;
         assert_eq!(stage.end_of(run).await.status, Status::Completed, "{text}");
         turns.push(run);
-        // Once as the last turn, and once with another that has gone on from it.
+        // Once as the last turn, and once with another that continues from it.
         if text == "red" {
             stage.runtime().delete(run).await.expect("a number");
         }
@@ -152,7 +152,7 @@ async fn a_conversation_goes_on_when_its_beginning_was_removed() {
 }
 
 #[tokio::test]
-async fn a_run_is_made_once_under_an_id_that_was_chosen_before() {
+async fn creating_a_run_twice_under_one_id_creates_one_run() {
     let stage = Play::new(ECHO).begin().await;
     let id = stage.runtime().new_run_id();
     for _ in 0..2 {
@@ -177,7 +177,7 @@ async fn a_run_is_made_once_under_an_id_that_was_chosen_before() {
         };
         assert_eq!(runtime.fork_as(fork, branch).await.expect("a run"), branch);
     }
-    // The turn is still under way when the same is said again, and does not hear it twice.
+    // The turn is still active when the message is repeated, and does not read it twice.
     stage.model().hold("hello");
     for _ in 0..2 {
         let new = message(&stage, "web:1", "hello");
@@ -191,7 +191,7 @@ async fn a_run_is_made_once_under_an_id_that_was_chosen_before() {
 }
 
 #[tokio::test]
-async fn a_message_is_not_longer_than_a_model_can_read() {
+async fn a_message_that_is_too_long_is_refused() {
     let stage = Play::new(ECHO).begin().await;
     stage.model().hold("one");
     let run = stage.create(message(&stage, "web:1", "one")).await;
@@ -208,7 +208,7 @@ async fn a_message_is_not_longer_than_a_model_can_read() {
 }
 
 #[tokio::test]
-async fn a_run_is_tried_again_only_after_it_has_ended() {
+async fn retry_requires_an_ended_run() {
     let stage = Play::new(ECHO).begin().await;
     stage.model().hold("one");
     let run = stage.create(message(&stage, "web:1", "one")).await;
@@ -220,7 +220,7 @@ async fn a_run_is_tried_again_only_after_it_has_ended() {
 }
 
 #[tokio::test]
-async fn a_retried_run_is_the_same_task_in_a_tree_of_its_own() {
+async fn a_retried_run_is_the_same_task_as_a_root() {
     let stage = Play::new(
         r#"
   - when: { label: main, turn: 1 }
@@ -271,7 +271,7 @@ async fn a_retried_run_is_the_same_task_in_a_tree_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_time_line_shows_who_waited_for_whom() {
+async fn a_timeline_shows_what_each_run_waited_for() {
     let stage = Play::new(
         r#"
   - when: { label: main, turn: 1 }
@@ -285,7 +285,7 @@ async fn a_time_line_shows_who_waited_for_whom() {
     let main = stage.start("delegate").await;
     stage.until_asked("kid", 1).await;
     let kid = stage.run_of("kid").await;
-    // A stretch that can be seen: times are whole milliseconds.
+    // An interval that is visible: times are whole milliseconds.
     let asked = stage.runtime().now();
     stage
         .until("a moment", async || {
@@ -315,7 +315,7 @@ async fn a_time_line_shows_who_waited_for_whom() {
 }
 
 #[tokio::test]
-async fn a_policy_is_shown_and_explained_like_it_is_applied() {
+async fn policy_view_and_explanation_match_enforcement() {
     let stage = Play::new(ECHO).begin().await;
     let mut new = stage.new_run("look");
     new.mode = Mode::Default;
@@ -351,7 +351,7 @@ async fn a_policy_is_shown_and_explained_like_it_is_applied() {
 }
 
 #[tokio::test]
-async fn lanes_models_and_use_over_time_can_be_seen() {
+async fn lanes_models_and_usage_are_reported() {
     let stage = Play::new(ECHO).begin().await;
     stage.end_of(stage.start("look").await).await;
     let lanes = stage.runtime().lanes().await.expect("the lanes");
@@ -379,9 +379,10 @@ async fn lanes_models_and_use_over_time_can_be_seen() {
     );
 }
 
-/// A run whose first answer would be its last used to end over a message that came before it.
+/// Regression: a run whose first completion was its last ended although a message had arrived
+/// before it.
 #[tokio::test]
-async fn a_message_that_comes_before_the_first_step_is_heard() {
+async fn a_message_before_the_first_step_is_read() {
     let stage = Play::new(ECHO)
         .set(|settings| settings.lanes.main = 1)
         .begin()

@@ -1,4 +1,4 @@
-//! Runs rest when somebody wants them to, and go on where they were.
+//! Runs are paused and resumed without losing or repeating anything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,11 +18,11 @@ const TWO_TURNS: &str = r#"
   - say: "done"
 "#;
 
-/// A tool that ends when it is let through.
+/// A tool that ends when the test lets it.
 #[derive(Debug)]
 struct Turnstile {
     spec: ToolSpec,
-    /// Whether it may run beside others.
+    /// Whether it may run concurrently.
     is_wide: bool,
     begun: AtomicU32,
     free: Semaphore,
@@ -88,7 +88,7 @@ async fn unpause(stage: &Stage, run: RunId) -> Vec<RunId> {
     stage.runtime().unpause(run).await.expect("an end of it")
 }
 
-/// Waits until a run rests and nobody executes it.
+/// Waits until a run is paused and no executor has it.
 async fn until_at_rest(stage: &Stage, run: RunId) {
     stage
         .until("it rests", async || {
@@ -99,7 +99,7 @@ async fn until_at_rest(stage: &Stage, run: RunId) {
 }
 
 #[tokio::test]
-async fn a_tool_under_way_ends_and_nothing_happens_twice() {
+async fn pause_lets_the_running_tool_finish_and_repeats_nothing() {
     let turnstile = Turnstile::new();
     let mut play = Play::new(
         r#"
@@ -118,7 +118,7 @@ async fn a_tool_under_way_ends_and_nothing_happens_twice() {
         .await;
     assert_eq!(pause(&stage, main).await, [main]);
     assert!(stage.record(main).await.paused);
-    // The second call is not begun, although the first ends.
+    // The second call does not start, although the first ends.
     turnstile.free.add_permits(5);
     until_at_rest(&stage, main).await;
     assert_eq!(turnstile.begun(), 1);
@@ -148,9 +148,9 @@ async fn a_tool_under_way_ends_and_nothing_happens_twice() {
     "#);
 }
 
-/// As many calls as run beside each other, and one more that a pause leaves behind.
+/// As many calls as run concurrently, and one more that a pause leaves behind.
 #[tokio::test]
-async fn what_a_pause_left_behind_is_not_overtaken_and_is_paid_for_once() {
+async fn calls_left_by_a_pause_keep_their_order_and_are_charged_once() {
     let (wide, narrow) = (Turnstile::named("wide", true), Turnstile::new());
     let mut calls: Vec<String> = (0..65)
         .map(|n| format!("{{ tool: wide, args: {{ n: {n} }} }}"))
@@ -185,7 +185,7 @@ async fn what_a_pause_left_behind_is_not_overtaken_and_is_paid_for_once() {
 }
 
 #[tokio::test]
-async fn a_question_that_was_not_sent_yet_does_not_keep_a_run_from_its_rest() {
+async fn pause_does_not_wait_for_an_unsent_model_call() {
     let stage = Play::new(
         r#"
   - fault: { kind: rate_limited, message: "slower", retry_after_ms: 600000 }
@@ -204,7 +204,7 @@ async fn a_question_that_was_not_sent_yet_does_not_keep_a_run_from_its_rest() {
 }
 
 #[tokio::test]
-async fn a_question_under_way_may_finish_and_the_slot_is_free_for_others() {
+async fn pause_waits_for_a_sent_model_call_then_frees_the_slot() {
     let mut play = Play::new(TWO_TURNS);
     play.settings = play.settings.with_max_concurrent(1);
     let stage = play.begin().await;
@@ -224,7 +224,7 @@ async fn a_question_under_way_may_finish_and_the_slot_is_free_for_others() {
 }
 
 #[tokio::test]
-async fn a_tree_rests_as_a_whole_and_ends_as_it_would_have() {
+async fn a_paused_tree_resumes_and_ends_as_without_the_pause() {
     let stage = Play::new(
         r#"
   - when: { label: main, turn: 1 }
@@ -238,7 +238,7 @@ async fn a_tree_rests_as_a_whole_and_ends_as_it_would_have() {
     let main = stage.start("delegate").await;
     stage.until_asked("kid", 1).await;
     let kid = stage.run_of("kid").await;
-    // The parent may not be parked yet; it is to rest all the same.
+    // The parent may not be parked yet; it is paused all the same.
     assert_eq!(pause(&stage, main).await, [main, kid]);
     stage.model().let_go("kid#1");
     stage
@@ -255,7 +255,7 @@ async fn a_tree_rests_as_a_whole_and_ends_as_it_would_have() {
 }
 
 #[tokio::test]
-async fn cancel_ends_a_run_at_rest_and_one_that_is_about_to_rest() {
+async fn cancel_ends_paused_and_pausing_runs() {
     let stage = Play::new(TWO_TURNS).begin().await;
     stage.model().hold("main#1");
     let main = stage.start("look").await;
@@ -281,7 +281,7 @@ async fn cancel_ends_a_run_at_rest_and_one_that_is_about_to_rest() {
 }
 
 #[tokio::test]
-async fn the_deadline_counts_while_a_run_rests() {
+async fn the_deadline_counts_during_a_pause() {
     let stage = Play::new(TWO_TURNS).begin().await;
     stage.model().hold("main#2");
     let mut new = stage.new_run("look");
@@ -291,7 +291,7 @@ async fn the_deadline_counts_while_a_run_rests() {
     pause(&stage, main).await;
     stage.model().let_go("main#2");
     let ended = stage.end_of(main).await;
-    // Its last answer may have been in time, which ends it before it rests.
+    // Its last completion may have been in time, which ends it before it pauses.
     assert!(
         matches!(ended.status, Status::Timeout | Status::Completed),
         "{}",
@@ -311,7 +311,7 @@ async fn the_deadline_counts_while_a_run_rests() {
 }
 
 #[tokio::test]
-async fn watchers_hear_of_pauses_and_changes() {
+async fn subscribers_get_pauses_and_changes() {
     let stage = Play::new(TWO_TURNS).begin().await;
     stage.model().hold("t#1");
     let mut notes = stage.listen();

@@ -1,4 +1,4 @@
-//! Conversations of many turns, and those whose beginning is gone.
+//! Conversations of many turns, and those whose beginning was removed.
 
 use futures::future::join_all;
 use sortie_core::{
@@ -107,7 +107,7 @@ async fn write_turns(store: &SqliteStore, first: RunId) {
 }
 
 #[tokio::test]
-async fn the_first_turn_is_known_after_hundreds() {
+async fn the_first_turn_is_in_the_history_after_hundreds_of_turns() {
     let stage = Play::new(ECHO).begin().await;
     let first = say(&stage, "The word is walnut.").await;
     let stage = stage
@@ -121,7 +121,7 @@ async fn the_first_turn_is_known_after_hundreds() {
 }
 
 #[tokio::test]
-async fn the_model_is_told_that_the_beginning_is_gone() {
+async fn the_model_reads_that_the_beginning_was_removed() {
     let stage = Play::new(ECHO).begin().await;
     let first = say(&stage, "The word is walnut.").await;
     say(&stage, "Remember it.").await;

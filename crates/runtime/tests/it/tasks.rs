@@ -1,4 +1,4 @@
-//! What people and programs can ask of the runtime.
+//! Operations on tasks: list, find, delete, steer, update, continue.
 
 use std::time::Duration;
 
@@ -82,12 +82,12 @@ async fn lists_and_numbers_by_session_status_parent_and_tree() {
 }
 
 #[tokio::test]
-async fn subscribers_hear_a_run_from_the_queue_to_its_end() {
+async fn subscribers_get_every_event_of_a_run() {
     let stage = Play::new(TWO_TURNS).begin().await;
     let mut notes = stage.listen();
     let run = stage.create(stage.new_task("explore", "t")).await;
     stage.end_of(run).await;
-    // That it waits is told beside the queue, so a quick scheduler may be heard before it.
+    // The queued event is published beside the queue, so a fast scheduler may publish before it.
     let heard = notes.about(run);
     assert!(heard.contains("queued explore t"), "{heard}");
     insta::assert_snapshot!(heard.replace("queued explore t\n", ""), @r"
@@ -101,7 +101,7 @@ async fn subscribers_hear_a_run_from_the_queue_to_its_end() {
 }
 
 #[tokio::test]
-async fn calls_transcript_and_events_tell_the_same_story() {
+async fn tool_calls_transcript_and_events_agree() {
     let stage = Play::new(TWO_TURNS).begin().await;
     stage.put("a.txt", "hello\n");
     let main = stage.play("look").await.run_id;
@@ -148,7 +148,7 @@ async fn calls_transcript_and_events_tell_the_same_story() {
 }
 
 #[tokio::test]
-async fn a_task_is_found_by_the_beginning_of_its_id() {
+async fn a_task_is_found_by_a_prefix_of_its_id() {
     let stage = Play::new("  - say: done").begin().await;
     let runtime = stage.runtime();
     let one = stage.create(stage.new_task("general", "one")).await;
@@ -194,7 +194,7 @@ async fn is_gone(stage: &Stage, run: RunId) -> bool {
 }
 
 #[tokio::test]
-async fn deleting_what_runs_cancels_it_first_with_all_below() {
+async fn delete_cancels_active_runs_and_their_descendants_first() {
     let stage = Play::new(
         r#"
   - when: { agent: main }
@@ -226,7 +226,7 @@ async fn clean_up_removes_only_trees_that_ended_long_enough_ago() {
     let runtime = stage.runtime();
     let day = Duration::from_secs(24 * 3600);
     assert_eq!(runtime.clean_up(day).await.expect("a number"), 0);
-    // At the very millisecond of its end a tree is not older than nothing.
+    // In the millisecond of its end a tree is not older than zero.
     let removed = stage
         .until("the tree is old enough", async || {
             let removed = runtime.clean_up(Duration::ZERO).await.expect("a number");
@@ -239,7 +239,7 @@ async fn clean_up_removes_only_trees_that_ended_long_enough_ago() {
 }
 
 #[tokio::test]
-async fn a_task_can_go_on_from_an_earlier_child() {
+async fn a_task_can_resume_an_ended_child() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -269,7 +269,7 @@ async fn a_task_can_go_on_from_an_earlier_child() {
 }
 
 #[tokio::test]
-async fn a_person_goes_on_from_an_ended_run_and_not_from_an_open_one() {
+async fn a_new_run_can_continue_an_ended_run_but_not_an_active_one() {
     let stage = Play::new(
         r#"
   - when: { label: open }
@@ -304,7 +304,7 @@ async fn a_person_goes_on_from_an_ended_run_and_not_from_an_open_one() {
 }
 
 #[tokio::test]
-async fn a_person_adds_to_a_running_task() {
+async fn steering_reaches_an_active_run() {
     let stage = Play::new(
         r#"
   - when: { turn: 1 }
@@ -341,7 +341,7 @@ async fn a_person_adds_to_a_running_task() {
 }
 
 #[tokio::test]
-async fn who_waits_in_the_queue_can_be_renamed_and_moved() {
+async fn a_queued_run_can_be_relabelled_and_reprioritised() {
     let mut play = Play::new("  - say: done");
     play.settings = play.settings.with_max_concurrent(0);
     let stage = play.begin().await;
@@ -378,7 +378,7 @@ async fn who_waits_in_the_queue_can_be_renamed_and_moved() {
 }
 
 #[tokio::test]
-async fn particulars_grow_with_the_journal() {
+async fn run_details_follow_the_journal() {
     let stage = Play::new(
         r#"
   - when: { turn: 1 }

@@ -7,7 +7,7 @@ use sortie_runtime::{AgentSettings, ModelDefaults};
 use sortie_test_support::stage::Play;
 
 #[tokio::test]
-async fn a_history_that_is_too_long_is_shortened_and_the_run_goes_on() {
+async fn context_overflow_shortens_the_history_and_the_run_continues() {
     let stage = Play::new(
         r#"
   - when: { turn: "1..3" }
@@ -49,7 +49,7 @@ async fn a_history_that_is_too_long_is_shortened_and_the_run_goes_on() {
     "#);
     let heard = notes.about(record.run_id);
     assert!(heard.contains("compacted"), "{heard}");
-    // What became short says where the whole is, and it can be read again from there.
+    // The summary of a shortened part names the blob with the whole, which can be read.
     let request = stage
         .model()
         .request("main", 4)
@@ -60,7 +60,7 @@ async fn a_history_that_is_too_long_is_shortened_and_the_run_goes_on() {
 }
 
 #[tokio::test]
-async fn a_history_that_stays_too_long_is_a_clear_end_with_what_there_is() {
+async fn context_overflow_after_compaction_fails_with_the_partial_result() {
     let stage = Play::new(
         r#"
   - when: { turn: 1 }
@@ -154,7 +154,7 @@ async fn pictures_reach_the_model_and_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn what_was_set_for_an_agent_a_model_and_all_reaches_the_question() {
+async fn model_options_of_agent_model_and_default_reach_the_request() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }

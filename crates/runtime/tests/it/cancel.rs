@@ -1,4 +1,4 @@
-//! Cancelling: a durable intent that reaches everything below, down to operating-system processes.
+//! Cancel: a durable intent that reaches all descendants, down to operating-system processes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -73,7 +73,7 @@ async fn queued_running_waiting_and_nested_children_all_end() {
     assert_eq!(stage.runtime().count().await.expect("a count"), 0);
 }
 
-/// Whether a process still does anything; one that nobody has waited for yet does not.
+/// Returns whether a process is alive; a zombie is not.
 fn lives(pid: &str) -> bool {
     let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
     stat.is_ok_and(|stat| {
@@ -82,7 +82,7 @@ fn lives(pid: &str) -> bool {
     })
 }
 
-/// The processes that a shell command of the workspace has written down.
+/// Returns the ids that the shell commands of the workspace have written.
 async fn processes(stage: &Stage, count: usize) -> Vec<String> {
     stage
         .until("the command runs", async || {
@@ -173,7 +173,7 @@ async fn a_race_with_completion_has_one_winner() {
 }
 
 #[tokio::test]
-async fn cancelling_what_has_ended_says_so_and_changes_nothing() {
+async fn cancelling_an_ended_run_reports_it_and_changes_nothing() {
     let stage = Play::new("  - say: done").begin().await;
     let run = stage.create(stage.new_task("general", "t")).await;
     let before = stage.end_of(run).await;
@@ -188,7 +188,7 @@ async fn cancelling_what_has_ended_says_so_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn what_waits_in_the_queue_is_cancelled_at_once() {
+async fn cancel_ends_queued_runs_at_once() {
     let mut play = Play::new("  - say: never");
     play.settings = play.settings.with_max_concurrent(0);
     let stage = play.begin().await;

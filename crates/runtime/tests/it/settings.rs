@@ -1,4 +1,4 @@
-//! What was configured reaches the place where it acts.
+//! Configured values reach the place where they take effect.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const LOOKS_FOR_EVER: &str = r#"
   - calls: [{ tool: glob, args: { pattern: "{{turn}}" } }]
 "#;
 
-/// How many turns with tools a run of `agent` gets.
+/// Returns how many turns with tools a run of `agent` gets.
 async fn turns_with_tools(play: Play, agent: &str, own: Option<u32>) -> usize {
     let stage = play.begin().await;
     let mut new = stage.new_task(agent, "t");
@@ -29,7 +29,7 @@ async fn turns_with_tools(play: Play, agent: &str, own: Option<u32>) -> usize {
 }
 
 #[tokio::test]
-async fn max_iterations_of_the_call_beat_the_agents_and_those_the_settings() {
+async fn max_iterations_prefers_caller_then_agent_then_settings() {
     let play = || {
         let mut play = Play::new(LOOKS_FOR_EVER).set(|settings| settings.child.max_iterations = 3);
         play.agents
@@ -50,7 +50,7 @@ async fn a_child_has_15_iterations_by_default() {
 }
 
 #[tokio::test]
-async fn timeouts_of_the_call_beat_the_settings() {
+async fn timeout_of_the_caller_overrides_the_settings() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -78,7 +78,7 @@ async fn timeouts_of_the_call_beat_the_settings() {
 }
 
 #[tokio::test]
-async fn a_timeout_of_the_settings_acts() {
+async fn timeout_of_the_settings_ends_the_run() {
     let stage = Play::new("  - fault: { kind: hang }")
         .set(|settings| settings.child.timeout = Some(Duration::from_millis(100)))
         .begin()
@@ -111,7 +111,7 @@ async fn a_command_may_take_30_seconds_for_main_and_300_for_children() {
 }
 
 #[tokio::test]
-async fn a_command_that_takes_longer_is_stopped() {
+async fn exec_timeout_stops_the_command() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -145,7 +145,7 @@ async fn a_command_that_takes_longer_is_stopped() {
     "#);
 }
 
-/// The model that each run asked for, by label.
+/// Returns the model that each run called, by label.
 fn models(stage: &Stage) -> String {
     let mut shown = String::new();
     for request in stage.model().requests() {
@@ -192,7 +192,7 @@ async fn one_of_each(change: impl FnOnce(&mut Play)) -> Stage {
 }
 
 #[tokio::test]
-async fn the_model_is_the_calls_then_the_agents_then_the_parents() {
+async fn model_prefers_caller_then_agent_then_parent() {
     let stage = one_of_each(|play| {
         play.settings.small_model = Some("small".to_owned());
         play.settings.plan_model = Some("planner".to_owned());
@@ -271,7 +271,7 @@ async fn thinking_tools_and_cleanup_of_a_spawn_reach_the_child() {
 }
 
 #[tokio::test]
-async fn a_run_names_only_models_that_the_operator_made_available() {
+async fn a_spawn_call_can_only_name_available_models() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -301,7 +301,7 @@ async fn a_run_names_only_models_that_the_operator_made_available() {
 }
 
 #[tokio::test]
-async fn a_run_cannot_deny_or_allow_tools_that_there_are_not() {
+async fn a_spawn_call_with_rules_about_unknown_tools_is_refused() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -363,7 +363,7 @@ async fn only_allowed_agents_are_sent_out() {
 }
 
 #[tokio::test]
-async fn switched_off_subagents_are_not_even_offered() {
+async fn disabled_subagents_remove_the_delegation_tools() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }

@@ -1,4 +1,4 @@
-//! What an independent review found, each as a test that names it.
+//! Regression tests for the findings of an independent review.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -32,7 +32,7 @@ async fn a_run_cannot_open_files_by_naming_them_as_models() {
 }
 
 #[tokio::test]
-async fn waiting_in_the_same_answer_waits_for_what_the_answer_started() {
+async fn a_wait_call_covers_children_of_the_same_completion() {
     let stage = Play::new(
         r#"
   - when: { agent: main, turn: 1 }
@@ -54,7 +54,7 @@ async fn waiting_in_the_same_answer_waits_for_what_the_answer_started() {
 }
 
 #[tokio::test]
-async fn what_a_model_reads_about_a_call_that_did_not_run_is_bounded() {
+async fn refusal_texts_are_bounded() {
     let long = "x".repeat(500_000);
     let stage = Play::new(&format!(
         r#"
@@ -131,7 +131,7 @@ impl Tool for Bomb {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_does_not_hold_its_run_for_ever() {
+async fn a_panicking_tool_does_not_block_its_run() {
     let mut play = Play::new(
         r#"
   - when: { turn: 1 }
@@ -150,6 +150,6 @@ async fn a_tool_that_panics_does_not_hold_its_run_for_ever() {
     let record = play.begin().await.play("go").await;
     assert_eq!(record.status, Status::Completed, "{:?}", record.outcome);
     assert_eq!(record.result(), Some("a dud"));
-    // It goes on at once, and not when its lease of half a minute ends; no process has died.
+    // It continues at once, not when its lease of half a minute expires; no process has died.
     assert_eq!(record.crashes, 0);
 }

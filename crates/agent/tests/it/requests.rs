@@ -1,4 +1,4 @@
-//! Calls that wait for somebody's word, and budgets that are spent.
+//! Calls that wait for a reply, and budgets that are spent.
 
 use serde_json::json;
 use sortie_core::{
@@ -70,7 +70,7 @@ fn yes() -> Reply {
 }
 
 #[test]
-fn what_follows_a_call_that_waits_for_a_yes_waits_too() {
+fn calls_behind_a_pending_approval_wait() {
     let mut player = Player::new(spec());
     player.call(&[read("a"), ("exec", json!({"command": "make"})), read("b")]);
     player.result("1-0", "A");
@@ -82,7 +82,7 @@ fn what_follows_a_call_that_waits_for_a_yes_waits_too() {
 }
 
 #[test]
-fn a_question_holds_nobody_else_up() {
+fn a_pending_question_does_not_block_other_calls() {
     let mut player = Player::new(spec());
     player.call(&[("ask", json!({"question": "which?"})), read("b")]);
     let id = ask(&mut player, "1-0", question());
@@ -100,7 +100,7 @@ fn a_question_holds_nobody_else_up() {
 }
 
 #[test]
-fn words_that_no_call_waits_for_change_nothing() {
+fn a_reply_without_a_pending_request_changes_nothing() {
     let mut player = Player::new(spec());
     player.call(&[("exec", json!({"command": "make"}))]);
     let id = ask(&mut player, "1-0", approval());
@@ -113,7 +113,7 @@ fn words_that_no_call_waits_for_change_nothing() {
     assert_eq!(player.next(), "wait for ", "a new claim forgets nothing");
     reply(&mut player, "1-0", &id, Reply::Expired);
     assert_eq!(player.next(), "run 1-0");
-    // The first reply holds.
+    // The first reply counts.
     reply(&mut player, "1-0", &id, yes());
     let step = format!("{:?}", player.state.next_step(player.now, None));
     assert!(step.contains("Expired"), "{step}");
@@ -147,7 +147,7 @@ fn a_childs_question_is_data_for_its_parent() {
 }
 
 #[test]
-fn a_budget_that_is_nearly_spent_is_told_once_and_a_spent_one_ends_the_run() {
+fn a_low_budget_warns_once_and_a_spent_one_ends_the_run() {
     let balance = Balance {
         kind: BudgetKind::Usd,
         limit: 1_000_000,
