@@ -1,4 +1,4 @@
-//! The calls of one answer, until each has its one result.
+//! The calls of one completion, until each has its one result.
 
 use serde_json::Value;
 use sortie_core::{
@@ -6,12 +6,12 @@ use sortie_core::{
     ToolResult,
 };
 
-/// A call of the last answer.
+/// A call of the last completion.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenCall {
     /// The call.
     pub call: ToolCall,
-    /// How far it is.
+    /// Its progress.
     pub status: CallStatus,
 }
 
@@ -32,37 +32,37 @@ impl OpenCall {
     }
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallStatus {
-    /// The model asked for it; nothing has run.
+    /// The model requested it; nothing has run.
     Requested,
     /// It is about to run, or runs.
     Intended {
-        /// What its tool wanted to remember.
+        /// State that its tool needs for recovery.
         fingerprint: Value,
     },
     /// It was about to run, or ran, when the process died.
     Interrupted {
-        /// What its tool wanted to remember.
+        /// State that its tool needs for recovery.
         fingerprint: Value,
     },
-    /// It waits until somebody has said something about it.
+    /// Blocked until the request is decided or expires.
     AwaitingReply(Box<Request>),
-    /// Somebody has said something about it, or nobody did in time.
+    /// The request was decided, or has expired.
     Replied {
-        /// What was asked.
+        /// The request.
         request: Box<Request>,
-        /// What was said.
+        /// The reply.
         reply: Reply,
     },
-    /// It waits for children.
+    /// Blocked until children report.
     Waiting(ChildWait),
     /// It has its result.
     Answered(ToolResult),
 }
 
-/// The calls of one answer, in order.
+/// The calls of one completion, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Batch {
     calls: Vec<OpenCall>,
@@ -85,8 +85,8 @@ impl Batch {
         self.calls.iter_mut().find(|open| &open.call.id == id)
     }
 
-    /// Calls that a driver has to do something about. Order matters to whoever changes something,
-    /// so none that follows a call whose approval is awaited.
+    /// Returns the calls that can proceed. Effects keep the order of the model's calls, so none
+    /// that follows a call whose approval is awaited.
     pub(crate) fn runnable(&self) -> impl Iterator<Item = &OpenCall> {
         self.calls
             .iter()
@@ -102,7 +102,7 @@ impl Batch {
             })
     }
 
-    /// What the first call waits for that waits for somebody's word.
+    /// Returns the request that the first blocked call waits for.
     pub(crate) fn pending_request(&self) -> Option<&Request> {
         self.calls.iter().find_map(|open| match &open.status {
             CallStatus::AwaitingReply(request) => Some(&**request),
@@ -115,7 +115,7 @@ impl Batch {
         })
     }
 
-    /// Notes what was said about a call; what nobody waits for any more is of no use.
+    /// Records a reply. Ignores it if the call does not wait for that request any more.
     pub(crate) fn replied(&mut self, call: &CallId, to: &RequestId, reply: &Reply) {
         let Some(open) = self.get_mut(call) else {
             return;
@@ -130,7 +130,7 @@ impl Batch {
         }
     }
 
-    /// A call that has no result yet.
+    /// Returns a call that has no result yet.
     pub(crate) fn open_call(&self, id: &CallId) -> Option<&ToolCall> {
         let open = self.calls.iter().find(|open| open.call.id == *id)?;
         match open.status {
@@ -144,14 +144,14 @@ impl Batch {
         }
     }
 
-    /// Calls that were under way when an earlier process died.
+    /// Returns the calls that were running when an earlier process died.
     pub(crate) fn interrupted(&self) -> Vec<CallId> {
         let interrupted = |open: &&OpenCall| matches!(open.status, CallStatus::Interrupted { .. });
         let calls = self.calls.iter().filter(interrupted);
         calls.map(|open| open.call.id.clone()).collect()
     }
 
-    /// Marks what was under way as interrupted: its executor is gone.
+    /// Marks running calls as interrupted: their executor is gone.
     pub(crate) fn interrupt(&mut self) {
         for open in &mut self.calls {
             if let CallStatus::Intended { fingerprint } = &mut open.status {
@@ -161,7 +161,7 @@ impl Batch {
         }
     }
 
-    /// Calls that wait for children started earlier, none of which is still open.
+    /// Returns the calls that wait for children started earlier, none of which is still open.
     pub(crate) fn finished_waits(&self, is_open: impl Fn(&RunId) -> bool) -> Vec<ToolCall> {
         self.calls
             .iter()
@@ -181,7 +181,7 @@ impl Batch {
             .collect()
     }
 
-    /// The results in order of the calls, once each has one.
+    /// Returns the results in order of the calls, once each has one.
     pub(crate) fn results(&self) -> Option<Vec<ToolResult>> {
         self.calls
             .iter()
@@ -197,7 +197,7 @@ impl Batch {
             .collect()
     }
 
-    /// The results, with `text` for every call that has none: the run is ending.
+    /// Returns the results, with `text` for every call that has none: the run is ending.
     pub(crate) fn close(self, text: &str) -> Vec<ToolResult> {
         self.calls
             .into_iter()

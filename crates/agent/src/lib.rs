@@ -1,4 +1,4 @@
-//! The run machine: a run is a fold over its journal, and the machine says what comes next.
+//! The run machine: a run is a fold over its journal, and the machine decides what comes next.
 //!
 //! ```text
 //! events ──fold──▶ RunState ──next_step──▶ CallModel | CallTools | Wait | Finish | Done

@@ -7,20 +7,20 @@ use serde_json::Value;
 use sortie_core::{AgentDefinition, Lang, SkillRef};
 use sortie_text::{first_chars, one_line, t, text};
 
-/// How many skills are named; more would fill the context of every turn.
+/// Skills that are listed; more would fill the context of every turn.
 const MAX_SKILLS_NAMED: usize = 100;
-/// How much of a skill's description is shown.
+/// Characters of a skill's description.
 const MAX_SKILL_CHARS: usize = 300;
 
-/// What the prompt says about the environment of a run. Nothing here may vary between turns or
+/// What the prompt tells about the environment of a run. Nothing here may vary between turns or
 /// siblings, or the provider's prompt cache is lost.
 #[derive(Clone, Copy, Debug)]
 pub struct PromptContext<'a> {
-    /// The language.
+    /// The language of the prompt.
     pub lang: Lang,
-    /// The agents it may send out; empty if it may not.
+    /// The agents that the run may send out; empty if it may not.
     pub agents: &'a [AgentDefinition],
-    /// The skills it may load.
+    /// The skills that the run may load.
     pub skills: &'a [SkillRef],
     /// The schema that the result has to fit.
     pub result_schema: Option<&'a Value>,

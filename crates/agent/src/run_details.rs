@@ -1,5 +1,5 @@
-//! What one view of a task needs and its record does not say: a fold that can go on from where it
-//! was, so that a long journal is not read again for each look at it.
+//! What views of a task need besides its record: an incremental fold, so that a long journal is not
+//! read again for every view.
 
 use std::path::PathBuf;
 
@@ -8,21 +8,21 @@ use sortie_core::{
     Changes, Event, Isolation, JournalEntry, Mode, RunId, RunSpec, SandboxMode, Seq, Todo,
 };
 
-/// The most neutralised things that one view of a task names; each call has all of its own.
+/// The most neutralised items that one view of a task lists; each call has all of its own.
 pub const MAX_NEUTRALISED: usize = 200;
 
-/// What a journal says about a run beside its record.
+/// What a journal tells about a run besides its record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Particulars {
-    /// The folder it was admitted with.
+    /// The folder that the run was admitted with.
     pub workspace: PathBuf,
     /// How calls that change something are treated.
     pub mode: Mode,
-    /// What its shell commands are started in.
+    /// How its shell commands are confined.
     pub sandbox: SandboxMode,
-    /// Whether they may reach the network.
+    /// Whether its shell commands may reach the network.
     pub network: bool,
-    /// Where it works.
+    /// Whether it works in a worktree.
     pub isolation: Isolation,
     /// The hash of its policy.
     pub policy_hash: String,
@@ -30,22 +30,22 @@ pub struct Particulars {
     pub tools: Vec<String>,
     /// The skills it may load.
     pub skills: Vec<String>,
-    /// The run whose history it goes on from.
+    /// The run whose history it continues.
     pub continues: Option<RunId>,
-    /// The branch that its changes are on.
+    /// The branch with its changes.
     pub branch: Option<String>,
     /// What it changed in its worktree.
     pub changes: Option<Changes>,
     /// Its todo list.
     pub todos: Vec<Todo>,
-    /// What its commands left that would have acted later, and was neutralised.
+    /// What its commands left behind that could have acted later, and was neutralised.
     pub neutralised: Vec<Value>,
-    /// The last entry that counts.
+    /// The last entry that was folded.
     pub head: Seq,
 }
 
 impl Particulars {
-    /// What a journal from its beginning says; `None` if it was removed.
+    /// Folds a journal from its beginning; `None` if it was removed.
     pub fn of(entries: &[JournalEntry]) -> Option<Self> {
         let (first, rest) = entries.split_first()?;
         let Event::Admitted { spec } = &first.event else {
@@ -56,7 +56,7 @@ impl Particulars {
         Some(particulars)
     }
 
-    /// Adds the entries that follow.
+    /// Folds the entries that follow.
     pub fn extend(&mut self, entries: &[JournalEntry]) {
         for entry in entries {
             self.head = entry.seq;
@@ -113,7 +113,7 @@ impl Particulars {
     }
 }
 
-/// What the record of a command says that was neutralised after it.
+/// Returns what was neutralised after a command, by the record of its sandbox.
 pub fn neutralised(sandbox: Option<&Value>) -> Vec<Value> {
     let things = sandbox.and_then(|sandbox| sandbox.get("neutralised"));
     things

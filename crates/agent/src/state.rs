@@ -1,4 +1,4 @@
-//! The fold: what a journal says about its run.
+//! The fold: computes the state of a run from its journal.
 
 mod inbox;
 mod view;
@@ -24,29 +24,29 @@ use crate::schema;
 
 /// Results that do not fit their schema before the run ends.
 const MAX_SCHEMA_FAILURES: u32 = 3;
-/// Replies in a row in which no call can be read, before the run ends.
+/// Completions in a row without a readable call before the run ends.
 const MAX_UNREADABLE: u32 = 5;
-/// Calls of one answer: more are a mistake, or mean harm.
+/// Calls of one completion: more are a mistake or an attack.
 const MAX_CALLS: usize = 1_000;
-/// Progress for each answer with tool calls.
+/// Progress for each completion with tool calls.
 const PROGRESS_PER_ITERATION: u8 = 5;
-/// The most progress a run shows before it has ended.
+/// The most progress of a run that has not ended.
 const PROGRESS_BEFORE_END: u8 = 90;
 
-/// What a journal says about its run.
+/// The state of a run, computed from its journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunState {
     run: RunId,
     spec: Arc<RunSpec>,
     phase: Phase,
     history: Vec<SharedMessage>,
-    /// Notices that came while calls were open; they follow the results.
+    /// Notices that arrived while calls were open; they follow the results.
     pending_notices: Vec<String>,
     turn: u32,
     iterations: u32,
     tool_calls: u32,
     usage: Usage,
-    /// Answers whose cost is unknown.
+    /// Completions whose cost is unknown.
     unpriced: u32,
     model: Option<String>,
     progress: u8,
@@ -56,48 +56,48 @@ pub struct RunState {
     repeats: Repeats,
     asking: Asking,
     reminders: Reminders,
-    /// How often it went on after its last word, because somebody had said something meanwhile.
+    /// How often the run continued after its final answer, because a message had arrived.
     continuations: u32,
-    /// The result that it had when it went on, until there is another.
+    /// The result before the run continued, until there is another.
     result: Option<Outcome>,
     last_text: Option<String>,
-    /// What the provider has counted of the history, and the model that did.
+    /// How much of the history a provider has counted, and the model that did.
     counted: Option<(String, CountedTokens)>,
-    /// Kinds of budget that the model has been warned about.
+    /// Kinds of budget that the model was warned about.
     warned: BTreeSet<BudgetKind>,
     worktree: Option<Worktree>,
-    /// What became of the worktree, once that was collected.
+    /// The collected changes; `Some(None)` if there were none.
     collected: Option<Option<Changes>>,
     started_at: Option<Timestamp>,
     head: Seq,
     epoch: Epoch,
 }
 
-/// Where a run is between its events.
+/// The phase of a run between its events.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Phase {
-    /// The model speaks next.
+    /// The model is called next.
     AwaitingModel,
-    /// Calls of the last answer have no result yet.
+    /// Calls of the last completion have no result yet.
     RunningCalls(Batch),
-    /// The model has said its word, but children are still out.
+    /// The model has given its final answer, but children have not reported.
     AwaitingChildren,
-    /// The end is decided, not yet written.
+    /// The outcome is decided, not yet written.
     Concluding(Outcome),
-    /// The end is written.
+    /// The outcome is written.
     Ended(Outcome),
 }
 
 /// How much of a history a provider has counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CountedTokens {
-    /// Messages from the beginning.
+    /// The number of messages from the beginning.
     pub messages: usize,
-    /// Their tokens, and those of everything before them.
+    /// The tokens of these messages and of everything before them.
     pub tokens: u64,
 }
 
-/// What the model has already been reminded of; each reminder comes once.
+/// What the model was already reminded of; each reminder comes once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Reminders {
     empty: bool,
@@ -106,19 +106,19 @@ struct Reminders {
     unreadable: u32,
 }
 
-/// What happened before a run: the history of the run that it continues or branches off.
+/// The history of the run that another continues or is forked from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PriorHistory {
-    /// What the model has read and said.
+    /// The messages that the model has read and written.
     pub history: Vec<SharedMessage>,
     /// The todo list.
     pub todos: Vec<Todo>,
-    /// Whether something before that is missing, which the model is told.
+    /// Whether earlier messages are missing; the model reads so.
     pub is_truncated: bool,
 }
 
 impl PriorHistory {
-    /// The past of a run whose earlier runs cannot be read any more.
+    /// The history of a run whose earlier runs cannot be read any more.
     pub fn missing() -> Self {
         Self {
             is_truncated: true,
@@ -127,12 +127,12 @@ impl PriorHistory {
     }
 }
 
-/// An event that cannot follow what the journal says so far.
+/// An event that cannot follow the entries before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IllegalEvent {
-    /// Where.
+    /// The entry.
     pub seq: Seq,
-    /// What does not fit.
+    /// Why it is illegal.
     pub what: String,
 }
 
@@ -145,7 +145,7 @@ impl std::fmt::Display for IllegalEvent {
 impl std::error::Error for IllegalEvent {}
 
 impl RunState {
-    /// Folds a whole journal. `past` is that of the run that this one continues or branches off.
+    /// Folds a whole journal. `past` is the history that the run continues or is forked from.
     pub fn fold(past: &PriorHistory, entries: &[JournalEntry]) -> Result<Self, IllegalEvent> {
         let Some((first, rest)) = entries.split_first() else {
             return Err(IllegalEvent {
@@ -160,8 +160,8 @@ impl RunState {
         Self::admitted(first.run, spec, past).followed_by(first.seq, rest)
     }
 
-    /// The same of a journal that nobody else needs: the spec, which is most of a short one, is not
-    /// copied.
+    /// The same for a journal that the caller does not need: the spec, which is most of a short
+    /// journal, is not copied.
     pub fn fold_owned(
         past: &PriorHistory,
         mut entries: Vec<JournalEntry>,
@@ -174,7 +174,7 @@ impl RunState {
                 event: Event::Admitted { spec },
                 ..
             }) => Self::admitted(run, Arc::new(*spec), past).followed_by(seq, &rest),
-            // For the words about what is wrong.
+            // Returns the error that describes what is wrong.
             other => Self::fold(past, &Vec::from_iter(other)),
         }
     }
@@ -196,7 +196,8 @@ impl RunState {
         }
         history.extend(past.history.iter().cloned());
         let todos = match spec.fork {
-            // Whoever branches off goes on in the middle of things, but never after the last word.
+            // A fork continues in the middle of its history, but never right after an answer of the
+            // model.
             Some(_) if !past.history.is_empty() => {
                 if let Some(Message::Assistant { .. }) = history.last().map(|last| &**last) {
                     history.push(Arc::new(Message::Notice {
@@ -205,7 +206,7 @@ impl RunState {
                 }
                 past.todos.clone()
             }
-            // What somebody branched off from may have been removed since.
+            // The run that this one was forked from may have been removed since.
             Some(_) | None => {
                 history.push(Arc::new(Message::User {
                     text: spec.task.clone(),
@@ -245,7 +246,7 @@ impl RunState {
         }
     }
 
-    /// Takes one more event.
+    /// Applies one more entry.
     pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), IllegalEvent> {
         if entry.seq != self.head.next() {
             return Err(illegal(entry, "it is not the next one"));
@@ -262,7 +263,7 @@ impl RunState {
                 }
                 spec.priority = priority.unwrap_or(spec.priority);
             }
-            // Whoever rests is not executed: what it knows stays as it is.
+            // A paused run is not executed: its state does not change.
             Event::Paused | Event::Resumed => {}
             Event::Claimed { epoch, .. } => self.claimed(*epoch, entry.at),
             Event::InboxTaken {
@@ -428,7 +429,7 @@ impl RunState {
         self.phase = Phase::RunningCalls(Batch::new(calls));
     }
 
-    /// Answers calls that will never run, so that history stays well formed.
+    /// Answers calls that will never run, so that the history stays well formed.
     fn refuse_calls(&mut self, calls: Vec<ToolCall>, key: &str) {
         if calls.is_empty() {
             return;
@@ -458,7 +459,7 @@ impl RunState {
         }
     }
 
-    /// An answer reached the limit of tokens: once in a row it may be given again.
+    /// Handles a completion that reached the token limit: the model may repeat it once in a row.
     fn truncated_answer(&mut self) {
         if self.reminders.truncated {
             self.conclude_failed(Reason::Error, "fail-cut-off", &[]);
@@ -528,8 +529,8 @@ impl RunState {
     fn compacted(&mut self, parts: &[CompactedPart], messages: Option<usize>) {
         compact::apply(&mut self.history, parts, messages);
         self.counted = None;
-        // It could be made shorter, whatever the failure before looked like: what was shortened may
-        // be in a past that was removed since.
+        // The event proves that the history could be shortened, even if this fold cannot tell: the
+        // shortened part may be in a history that was removed since.
         self.call_model_again();
         self.asking.shortened();
         self.repeats.invalidate();
@@ -595,7 +596,7 @@ impl RunState {
             return;
         };
         if !self.children.is_empty() {
-            // A call about children may return something else as they go on.
+            // A call about children may return something else as they progress.
             self.repeats.invalidate();
         } else if self.repeats.returned(&results) {
             let words = text(self.spec.lang, "call-repeated", &[]);
@@ -614,7 +615,7 @@ impl RunState {
         }
     }
 
-    /// Answers the calls that have no answer, because nobody will run them any more.
+    /// Answers the open calls, because they will not run any more.
     fn close_batch(&mut self, key: &str) {
         match std::mem::replace(&mut self.phase, Phase::AwaitingModel) {
             Phase::RunningCalls(batch) => {
@@ -630,7 +631,7 @@ impl RunState {
         }
     }
 
-    /// The results of a batch, and behind them what came while its calls were open.
+    /// Appends the results of a batch, and behind them the notices that arrived meanwhile.
     fn push_results(&mut self, results: Vec<ToolResult>) {
         self.push(Message::Tools { results });
         for notice in std::mem::take(&mut self.pending_notices) {
@@ -647,8 +648,7 @@ impl RunState {
     }
 
     fn expect_child(&mut self, child: &ChildRef) {
-        // The child may have reported before its parent noted that it exists: the parent died in
-        // between.
+        // The child may have reported before its parent recorded it: the parent died in between.
         if !self.announced.contains(&child.run) {
             self.children.insert(child.run, child.clone());
         }
@@ -663,7 +663,8 @@ impl RunState {
         self.history.push(Arc::new(message));
     }
 
-    /// A result that exists is not thrown away because of what happened after it.
+    /// Decides the outcome. A result that exists is not thrown away because of what happened after
+    /// it.
     fn conclude_failed(&mut self, reason: Reason, key: &str, args: &[(&str, Arg)]) {
         let outcome = self.result.take().unwrap_or_else(|| Outcome::Failed {
             reason,
@@ -720,7 +721,7 @@ fn call_of(block: &Block) -> Option<&ToolCall> {
     }
 }
 
-/// What is wrong with the last of these calls, if none of them can be read.
+/// Returns what is wrong with the last of these calls, if none of them can be read.
 fn unreadable(calls: &[ToolCall]) -> Option<&str> {
     let errors = calls.iter().map(|call| match &call.arguments {
         Arguments::Malformed { error, .. } => Some(error.as_str()),
@@ -729,7 +730,7 @@ fn unreadable(calls: &[ToolCall]) -> Option<&str> {
     errors.collect::<Option<Vec<_>>>()?.pop()
 }
 
-/// Whether the arguments of a call came to no end.
+/// Returns whether the arguments of a call were truncated.
 fn is_truncated(call: &ToolCall) -> bool {
     match call.arguments {
         Arguments::Malformed { .. } => true,

@@ -1,22 +1,22 @@
-//! The journal as a person reads it: one line per thing that happened.
+//! The journal as a person reads it: one line for each thing that happened.
 
 use sortie_core::{
     Arguments, Block, Event, InboxItem, JournalEntry, Reply, Request, RequestKind, ResultStatus,
     Timestamp,
 };
 
-/// One thing that happened.
+/// One line of a transcript.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TranscriptLine {
-    /// When.
+    /// The time of the entry.
     pub at: Timestamp,
-    /// Who or what: `user`, `assistant`, `call`, `result`, `notice`, `runtime`.
+    /// The source: `user`, `assistant`, `call`, `result`, `notice`, `runtime`.
     pub kind: &'static str,
-    /// What: whole, not cut.
+    /// The whole text.
     pub text: String,
 }
 
-/// The transcript of a journal.
+/// Returns the transcript of a journal.
 pub fn transcript(entries: &[JournalEntry]) -> Vec<TranscriptLine> {
     entries.iter().flat_map(lines_of).collect()
 }
@@ -71,7 +71,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
             .collect(),
         Event::Answered { blocks, .. } => blocks
             .iter()
-            // A vendor's own mark says nothing to people.
+            // A vendor's opaque mark means nothing to people.
             .filter(|block| !matches!(block, Block::Reasoning { text, .. } if text.is_empty()))
             .map(|block| match block {
                 Block::Text { text } => line("assistant", text.clone()),

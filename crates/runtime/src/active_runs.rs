@@ -1,4 +1,4 @@
-//! The runs that this process executes right now, and how they are told to stop.
+//! The runs that this process executes, and the signals that reach their executors.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -6,29 +6,29 @@ use std::sync::{Mutex, PoisonError};
 use sortie_core::{Cancellation, Fence, RunId};
 use tokio::sync::watch;
 
-/// Why an executor should look up from what it is doing.
+/// Signals to an executor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Signals {
-    /// Somebody wants the run stopped.
+    /// Set when the run is to be cancelled.
     pub(crate) cancel: Option<Cancellation>,
-    /// The runtime shuts down: give the run back.
+    /// The runtime shuts down: release the run.
     pub(crate) release: bool,
     /// The claim is gone: stop without writing.
     pub(crate) lost: bool,
-    /// Something is in the inbox. Not a reason to interrupt anything.
+    /// The inbox has messages. Interrupts nothing.
     pub(crate) inbox: bool,
-    /// Somebody wants the run to rest: give it back after the present step.
+    /// A pause is requested: release the run after the present step.
     pub(crate) pause: bool,
 }
 
 impl Signals {
-    /// Whether what is under way should be dropped.
+    /// Returns whether the work in progress has to be dropped.
     pub(crate) const fn interrupts(&self) -> bool {
         self.cancel.is_some() || self.release || self.lost
     }
 }
 
-/// The runs under way. Guards a map for a few lines at a time, never across an await.
+/// The runs being executed. The lock guards a map for a few lines at a time, never across an await.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveRuns {
     runs: Mutex<BTreeMap<RunId, Entry>>,
@@ -41,7 +41,7 @@ struct Entry {
 }
 
 impl ActiveRuns {
-    /// Notes that a run is under way; the receiver hears what its executor must know.
+    /// Registers a claim; the receiver gets the signals for its executor.
     pub(crate) fn enter(
         &self,
         fence: Fence,
@@ -61,7 +61,7 @@ impl ActiveRuns {
         receiver
     }
 
-    /// Notes that a claim is over.
+    /// Removes a claim that is over.
     pub(crate) fn leave(&self, fence: Fence) {
         let mut runs = self.lock();
         if runs
@@ -72,26 +72,26 @@ impl ActiveRuns {
         }
     }
 
-    /// Tells one run something.
+    /// Changes the signals of one run, if it is executed here.
     pub(crate) fn signal(&self, run: RunId, change: impl FnOnce(&mut Signals)) {
         if let Some(entry) = self.lock().get(&run) {
             entry.signals.send_modify(change);
         }
     }
 
-    /// Tells every run to give itself back.
+    /// Signals every executor to release its run.
     pub(crate) fn release_all(&self) {
         for entry in self.lock().values() {
             entry.signals.send_modify(|signals| signals.release = true);
         }
     }
 
-    /// How many runs are under way.
+    /// Returns how many runs are executed.
     pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
 
-    /// All claims under way.
+    /// Returns all active claims.
     pub(crate) fn fences(&self) -> Vec<Fence> {
         self.lock().values().map(|entry| entry.fence).collect()
     }

@@ -1,4 +1,5 @@
-//! What a spawn call may name: models that the operator made available, and tools that exist.
+//! Checks what a spawn call may name: models that the operator made available, and tools that
+//! exist.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use crate::planner::{INHERIT, MODELS_IN_FILES, Planner, SpawnRefused};
 use crate::settings::Settings;
 use crate::toolbox::facts_of;
 
-/// How much of the list of tools a refusal shows.
+/// Characters of the list of tools in a refusal.
 const MOST_LISTED_CHARS: usize = 1_000;
-/// How many names a refusal lists.
+/// Names in a refusal.
 const MOST_LISTED: usize = 30;
-/// What the names of tools of MCP servers begin with. A server may connect later.
+/// Prefix of the names of MCP tools. A server may connect later.
 const MCP: &str = "mcp__";
-/// Tools of the product that are registered only where something is configured for them, or only
-/// for some runs. A rule about one of them is no mistake.
+/// Tools of the product that are registered only if they are configured, or only for some runs. A
+/// rule about one of them is valid.
 const SOMETIMES: [&str; 7] = [
     "ask",
     "changes",
@@ -31,8 +32,9 @@ const SOMETIMES: [&str; 7] = [
 ];
 
 impl Planner {
-    /// Refuses a model that the operator did not make available: a run's words must not open files,
-    /// ask servers that are not configured, or spend at a vendor whose key happens to be set.
+    /// Refuses a model that the operator did not make available: the text of a run must not open
+    /// files, reach servers that are not configured, or spend at a vendor whose key happens to be
+    /// set.
     pub(crate) fn check_model(&self, parent: &RunSpec, model: &str) -> Result<(), SpawnRefused> {
         if model == INHERIT {
             return Ok(());
@@ -59,7 +61,7 @@ impl Planner {
         )))
     }
 
-    /// Refuses rules about tools that there are not: a misspelled deny would deny nothing.
+    /// Refuses rules about unknown tools: a misspelled deny rule would deny nothing.
     pub(crate) fn check_tools(
         &self,
         lang: Lang,
@@ -93,7 +95,7 @@ impl Planner {
     }
 }
 
-/// The models that may be named by a model or by a file of a folder that is not trusted.
+/// The models that a model, or a file of an untrusted folder, may name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedModels {
     names: Vec<String>,
@@ -101,10 +103,10 @@ pub struct AllowedModels {
 }
 
 impl AllowedModels {
-    /// Collects what the operator made available to runs whose own models are `own`: these, every
-    /// model that the configuration names, and `subagents.allowed_models`. Where that key is unset,
-    /// all models of the providers of these models. A key in the environment, or a server that
-    /// happens to listen on this machine, makes nothing available.
+    /// Collects the models that are available to runs whose own models are `own`: these, every
+    /// model in the configuration, and those that match `subagents.allowed_models`. If that key is
+    /// unset, all models of the same providers. A key in the environment, or a server that happens
+    /// to listen on this machine, makes nothing available.
     pub fn of<'a>(settings: &Settings, own: impl IntoIterator<Item = &'a str>) -> Self {
         let mut names: Vec<String> = own.into_iter().map(str::to_owned).collect();
         let single = [
@@ -141,14 +143,14 @@ impl AllowedModels {
         Self { names, patterns }
     }
 
-    /// Whether this model may be named. A file that plays a model is available only by its exact
-    /// name.
+    /// Returns whether this model may be named. A file that stands in for a model is available only
+    /// by its exact name.
     pub fn contains(&self, model: &str) -> bool {
         let named = self.names.iter().any(|name| name == model);
         named || (!is_file(model) && matches_any(&self.patterns, model))
     }
 
-    /// The names and patterns, as a refusal lists them. Paths of files are not shown.
+    /// Returns the names and patterns for a refusal, without paths of files.
     pub(crate) fn listed(&self) -> String {
         let covered = |name: &&String| matches_any(&self.patterns, name);
         let names = self
@@ -177,23 +179,23 @@ fn is_file(model: &str) -> bool {
         .any(|prefix| lower.starts_with(prefix))
 }
 
-/// The provider of `provider/model`.
+/// Returns the provider of `provider/model`.
 fn provider_of(model: &str) -> Option<&str> {
     let (provider, _) = model.split_once('/').filter(|_| !is_file(model))?;
     (!provider.is_empty() && !provider.contains('*')).then_some(provider)
 }
 
-/// A rule that is about no tool there is.
+/// A rule that matches no tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTool {
-    /// The rule as it is written.
+    /// The rule as written.
     pub rule: String,
-    /// The tool that was probably meant.
+    /// The most similar tool name.
     pub nearest: Option<String>,
 }
 
-/// Finds the rules that are about none of the tools. The compiler of policies
-/// reports rules that cannot be read, and rules about tools of MCP servers may come true later.
+/// Finds the rules that match none of the tools. Rules that cannot be parsed are reported by the
+/// policy compiler; rules about MCP tools may match later.
 pub(crate) fn unknown_tools<'a>(
     rules: impl IntoIterator<Item = &'a String>,
     tools: &[ToolFacts],
@@ -205,7 +207,7 @@ pub(crate) fn unknown_tools<'a>(
             let name = text.split('(').next().unwrap_or(text).trim();
             let folded = fold(name);
             let open = folded.starts_with(MCP) || folded.starts_with("group:");
-            // `mcp*` too may be about a server that is not connected.
+            // `mcp*` may also match a server that is not connected.
             let covers_mcp = name.contains('*') && matches(name, "mcp__server__tool");
             let sometimes = SOMETIMES.iter().any(|tool| matches(name, tool));
             let known = tools.iter().any(|tool| rule.is_about(tool));
@@ -225,8 +227,8 @@ pub(crate) fn unknown_tools<'a>(
         .collect()
 }
 
-/// Finds every configured rule that is about no tool, with the key it stands under: such a rule does
-/// nothing, which its author should learn.
+/// Finds every configured rule that matches no tool, with its configuration key: such a rule has no
+/// effect, which its author should know.
 pub fn unknown_tools_of(
     settings: &Settings,
     tools: &[Arc<dyn Tool>],
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_operator_chose_can_be_named() {
+    fn only_configured_models_can_be_named() {
         for (model, expected) in [
             ("anthropic/big", true),
             ("anthropic/other", true),
@@ -325,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_list_replaces_the_providers() {
+    fn allowed_models_replace_the_default_of_providers() {
         check(Some(&[]), "anthropic/big", true);
         check(Some(&[]), "anthropic/other", false);
         check(Some(&["ollama/qwen*"]), "ollama/Qwen3", true);
@@ -335,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_no_tool_are_found() {
+    fn rules_about_unknown_tools_are_found() {
         let facts = |name: &str| ToolFacts {
             name: name.to_owned(),
             spellings: Vec::new(),

@@ -1,7 +1,9 @@
-//! How results arrive. Takes no input: reads the outbox, so start-up and noon are the same path.
+//! Delivers announcements. Takes no input but the outbox, so start-up and normal operation are the
+//! same path.
 //!
 //! Inside the store an announcement moves to its parent's inbox exactly once. Outside it is sent at
-//! least once, always with the same key. Giving up is visible as `blocked`, never silent.
+//! least once, always with the same key. A delivery that is given up is visible as `blocked`, never
+//! silent.
 
 use std::sync::Arc;
 
@@ -14,12 +16,12 @@ use crate::crash::{self, Point};
 use crate::engine::Engine;
 use crate::sinks::Sink;
 
-/// The wait after the first failed delivery outside; it doubles with each further one.
+/// The wait after the first failed delivery to a sink; it doubles with each further one.
 const FIRST_RETRY_MS: i64 = 1_000;
-/// The longest wait between two deliveries outside.
+/// The longest wait between two deliveries to a sink.
 const LONGEST_RETRY_MS: i64 = 10 * 60 * 1_000;
 
-/// Moves what is due to parents inside the store.
+/// Moves due announcements to the inboxes of their parents.
 pub(crate) async fn deliver_due(engine: &Engine) -> StoreResult<()> {
     if crash::outbox_is_broken() {
         return Ok(());
@@ -37,7 +39,7 @@ async fn publish_delivery(engine: &Engine, delivered: Delivered) {
             .live
             .signal(delivered.parent, |signals| signals.inbox = true);
         engine.wakeups.scheduler.notify_one();
-        // One that was parked waits for a slot now.
+        // A parent that was parked waits for a slot now.
         engine.publisher.record_changed(delivered.parent).await;
     }
     engine.publisher.publish(Notification {
@@ -58,7 +60,7 @@ async fn publish_delivery(engine: &Engine, delivered: Delivered) {
     });
 }
 
-/// Sends what is due to places outside the store.
+/// Sends due announcements to sinks.
 pub(crate) async fn deliver_outside(engine: &Engine, sinks: &[Arc<dyn Sink>]) -> StoreResult<()> {
     for entry in engine.store.due_outside(engine.clock.now()).await? {
         let settlement = send(engine, sinks, &entry).await;

@@ -1,4 +1,4 @@
-//! What is written down about every call.
+//! Makes the audit entries of tool calls.
 
 use serde_json::Value;
 use sortie_agent::RunState;
@@ -8,12 +8,12 @@ use sortie_core::{
 };
 use sortie_text::{Redactor, cut_middle};
 
-/// How much of one string of the arguments is kept; the journal has all of it.
+/// Characters of one string in the arguments; the journal has all of it.
 const MAX_STRING_CHARS: usize = 2_000;
-/// How much of all arguments is kept.
+/// Bytes of all arguments.
 const MAX_PARAMETER_BYTES: usize = 16 * 1024;
 
-/// The run whose calls are written down.
+/// Makes the audit entries of one run.
 #[derive(Clone, Copy)]
 pub(crate) struct Auditor<'a> {
     pub(crate) run: RunId,
@@ -22,7 +22,8 @@ pub(crate) struct Auditor<'a> {
 }
 
 impl Auditor<'_> {
-    /// What happened to a call. `tool` is the tool's own name, whatever the model called it.
+    /// Returns the entry of a call. `tool` is the registered name of the tool, whichever alias the
+    /// model used.
     pub(crate) fn entry(
         self,
         call: &ToolCall,
@@ -53,7 +54,7 @@ impl Auditor<'_> {
 }
 
 impl Auditor<'_> {
-    /// The ends of calls that waited for children which have reported.
+    /// Returns the entries of calls that children have answered.
     pub(crate) fn answered_by_children(
         self,
         before: &RunState,
@@ -99,7 +100,7 @@ fn reported_stage(announcement: &Announcement) -> AuditStage {
     }
 }
 
-/// The end of a call, from its result.
+/// Returns the final stage of a call.
 pub(crate) fn ended(result: &ToolResult, duration_ms: u64, sandbox: Option<Value>) -> AuditStage {
     AuditStage::Ended {
         status: result.status,

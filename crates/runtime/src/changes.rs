@@ -1,4 +1,4 @@
-//! What runs changed in their worktrees, and how it is applied or discarded.
+//! Reads, applies and discards what runs changed in their worktrees.
 
 use sortie_core::{Changes, ChangesFate, Event, RunId, Seq, StoreResult, Worktree};
 
@@ -13,7 +13,7 @@ pub(crate) struct WorktreeChanges {
     pub(crate) diff: String,
 }
 
-/// Brings what a run changed into the checkout it came from; returns the files.
+/// Applies the changes of a run to the checkout it came from; returns the files.
 pub(crate) async fn apply(engine: &Engine, run: RunId) -> Result<Vec<String>, RuntimeError> {
     let WorktreeChanges {
         worktree, changes, ..
@@ -24,7 +24,7 @@ pub(crate) async fn apply(engine: &Engine, run: RunId) -> Result<Vec<String>, Ru
     Ok(files)
 }
 
-/// Throws away what a run changed.
+/// Discards the changes of a run.
 pub(crate) async fn discard(engine: &Engine, run: RunId) -> Result<(), RuntimeError> {
     let WorktreeChanges {
         worktree, changes, ..
@@ -35,7 +35,7 @@ pub(crate) async fn discard(engine: &Engine, run: RunId) -> Result<(), RuntimeEr
     Ok(())
 }
 
-/// What a run changed in its worktree. One that was never collected is collected now.
+/// Returns what a run changed in its worktree. Collects the worktree if that was never done.
 pub(crate) async fn changed(engine: &Engine, run: RunId) -> Result<WorktreeChanges, RuntimeError> {
     let entries = engine.store.read(run, Seq(0)).await?;
     let mut worktree = None;
@@ -93,7 +93,7 @@ async fn record_fate(engine: &Engine, run: RunId, fate: ChangesFate) -> StoreRes
     Ok(())
 }
 
-/// A run that was stopped by the store itself, or whose process died, left its worktree behind.
+/// Collects the worktree of a run that the store ended, or whose process died.
 async fn collect_late(
     engine: &Engine,
     run: RunId,

@@ -1,4 +1,4 @@
-//! What a view of a task needs beside its record, kept from one look to the next.
+//! A cache of what views of tasks need besides the record.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sortie_agent::Particulars;
 use sortie_core::{RunId, RunRecord, Timestamp};
 
-/// How many runs one half of the memory holds. Both are a thousand tasks, which is what a page of
-/// the list has at most; each takes a kilobyte or two.
+/// Runs in one generation of the cache. Both together are a thousand tasks, the most that a page of
+/// the list has; each takes one or two kilobytes.
 const MAX_HALF: usize = 512;
 
-/// Particulars of runs that somebody looked at lately. A journal only grows, so what was folded once
-/// stays right, and only what came after it is read.
+/// Details of runs that were viewed lately. A journal only grows, so what was folded once stays
+/// right, and only later entries are read.
 #[derive(Debug, Default)]
 pub(crate) struct DetailsCache(Mutex<Generations>);
 
-/// When the younger half is full it becomes the older one, which is forgotten: whatever was looked at
-/// within the last `MAX_HALF` different runs is still there.
+/// When the younger generation is full it becomes the older one, which is dropped: whatever was
+/// viewed within the last `MAX_HALF` different runs is still there.
 #[derive(Debug, Default)]
 struct Generations {
     younger: HashMap<RunId, CachedDetails>,
@@ -25,7 +25,7 @@ struct Generations {
 
 #[derive(Clone, Debug)]
 struct CachedDetails {
-    /// An id can come back after its run was removed.
+    /// An id can be used again after its run was deleted.
     created_at: Timestamp,
     particulars: Arc<Particulars>,
 }
@@ -50,7 +50,7 @@ impl DetailsCache {
             particulars,
         };
         let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Two may look at once; the one that saw more is right.
+        // Two callers may compute the details at once; the one that read more entries is right.
         let newer = halves.younger.get(&record.run_id).is_none_or(|kept| {
             kept.created_at != look.created_at || kept.particulars.head < look.particulars.head
         });
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_looked_at_lately_is_kept_and_no_more() {
+    fn recently_viewed_runs_stay_cached_within_the_bound() {
         let mut halves = Generations::default();
         for number in 0..MAX_HALF * 5 {
             halves.keep(run(number), look());

@@ -1,4 +1,4 @@
-//! One tool call, from the model's words to the one result it gets.
+//! Dispatches one tool call: from the arguments of the model to exactly one result.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,14 +23,14 @@ use crate::journal_load;
 use crate::requests;
 use crate::spawn::RunSpawner;
 
-/// How much a model reads about a call that did not run: it may quote what the model wrote.
+/// Characters of the message about a call that did not run: it may quote the arguments.
 const MAX_REFUSAL_CHARS: usize = 4_000;
-/// How much of what would happen a person is shown.
+/// Characters of the preview that an approver sees.
 const MAX_PREVIEW_CHARS: usize = 8_000;
-/// The tool that looks at what the calls before it in the same answer did.
+/// The tool whose result depends on the calls before it in the same completion.
 const MANAGING_TOOL: &str = "subagents";
 
-/// Where calls of one run are dispatched.
+/// Dispatches the calls of one run.
 #[derive(Clone, Copy)]
 pub(crate) struct Dispatch<'a> {
     pub(crate) engine: &'a Engine,
@@ -38,25 +38,25 @@ pub(crate) struct Dispatch<'a> {
     pub(crate) fence: Fence,
     pub(crate) authority: &'a Authority,
     pub(crate) worktree: Option<&'a Worktree>,
-    /// When everything that the run starts has to be done.
+    /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
-    /// The end of the journal that asks for the calls.
+    /// The last journal entry, which requested the calls.
     pub(crate) head: Seq,
 }
 
-/// What is to be done about a call, before anything has run.
+/// How a call proceeds, before anything has run.
 pub(crate) enum Prepared<'a> {
-    /// It already has its answer: it could not be understood, or was refused.
+    /// It has its result: the call is invalid, or was denied.
     Resolved(Box<CallRecord>),
-    /// Somebody has to say yes first.
+    /// An approver has to decide first.
     NeedsApproval(CheckedCall<'a>),
-    /// It may run beside others, any number of times.
+    /// It may run concurrently with others, any number of times.
     Concurrent(CheckedCall<'a>),
     /// It runs alone, after its intent is durable.
     Exclusive(CheckedCall<'a>),
 }
 
-/// A call that may run, or will once somebody has said yes.
+/// A call whose tool exists, whose arguments are valid and which policy does not deny.
 pub(crate) struct CheckedCall<'a> {
     pub(crate) call: &'a ToolCall,
     pub(crate) tool: &'a dyn Tool,
@@ -66,17 +66,17 @@ pub(crate) struct CheckedCall<'a> {
     ruling: Ruling,
 }
 
-/// What came of asking.
+/// What came of an approval request.
 pub(crate) enum ApprovalOutcome<'a> {
-    /// It has its answer: there is nobody to ask.
+    /// The call has its result: no approver is available.
     Resolved(CallRecord),
-    /// The question is out; the run waits.
+    /// The request is open; the run waits.
     Requested(CallRecord),
-    /// It was allowed for the whole session before.
+    /// A grant of the session allows the call.
     Granted(Prepared<'a>),
 }
 
-/// The facts that end or suspend a call.
+/// The entries that end or suspend a call.
 #[derive(Debug)]
 pub(crate) struct CallRecord {
     pub(crate) event: Event,
@@ -84,16 +84,17 @@ pub(crate) struct CallRecord {
     pub(crate) audit: Vec<AuditEntry>,
 }
 
-/// What recovery found out about a guarded call.
+/// What an exclusive call needs before it runs.
 pub(crate) enum ExclusiveStep {
-    /// It has its answer.
+    /// Recovery has found its result.
     Resolved(CallRecord),
-    /// It has to run; this is what to write down first.
+    /// It has to run, after this intent is written.
     Run(CallRecord),
 }
 
 impl<'a> Dispatch<'a> {
-    /// Understands a call, asks policy, checks its arguments, and hears what persons said about it.
+    /// Finds the tool, applies the policy, checks the arguments and applies the approver's reply,
+    /// if there is one.
     pub(crate) fn prepare(self, open: &'a OpenCall) -> Prepared<'a> {
         let call = &open.call;
         let lang = self.spec.lang;
@@ -167,7 +168,7 @@ impl<'a> Dispatch<'a> {
         checked.classified()
     }
 
-    /// Asks whoever may allow a call: what was allowed for the session before, then a person.
+    /// Looks for a grant of the session that allows the call, else opens an approval request.
     pub(crate) async fn request_approval(
         self,
         mut checked: CheckedCall<'a>,
@@ -208,8 +209,8 @@ impl<'a> Dispatch<'a> {
                 rule: checked.ruling.rule.clone(),
                 reason: authority::ruling_text(&checked.ruling),
                 folder: self.spec.workspace.clone(),
-                // What is dangerous once is dangerous every time, and what a rule wants to be asked
-                // about is asked about every time.
+                // A dangerous call is dangerous every time, and a rule that wants approval wants it
+                // every time: neither can be granted for good.
                 lasting: if checked.ruling.layer == Layer::Danger || checked.ruling.rule.is_some() {
                     Vec::new()
                 } else {
@@ -224,12 +225,12 @@ impl<'a> Dispatch<'a> {
         ApprovalOutcome::Requested(self.suspended(&checked, request))
     }
 
-    /// Runs a call that may run beside others.
+    /// Runs a call concurrently with others.
     pub(crate) async fn run_concurrent(self, checked: CheckedCall<'a>) -> CallRecord {
         self.run(&checked).await
     }
 
-    /// Finds out what a guarded call needs: recovery, or just its intent.
+    /// Recovers a call that a crash interrupted, or prepares its intent.
     pub(crate) async fn prepare_exclusive(self, checked: &CheckedCall<'a>) -> ExclusiveStep {
         if let CallStatus::Interrupted { fingerprint } | CallStatus::Intended { fingerprint } =
             checked.status
@@ -257,7 +258,7 @@ impl<'a> Dispatch<'a> {
         })
     }
 
-    /// Runs a call, and makes the fact of it.
+    /// Runs a call and makes its entries.
     pub(crate) async fn run(self, checked: &CheckedCall<'a>) -> CallRecord {
         let effect = EffectId::new(self.fence.run, &checked.call.id);
         let ports = self.tool_ports(checked);
@@ -268,7 +269,7 @@ impl<'a> Dispatch<'a> {
         self.finished(checked, reply, elapsed_ms)
     }
 
-    /// What a crash left of a call; `None` if it may run now.
+    /// Returns the result of a call that a crash interrupted; `None` if it may run now.
     async fn recover(self, checked: &CheckedCall<'a>, fingerprint: &Value) -> Option<CallRecord> {
         let effect = EffectId::new(self.fence.run, &checked.call.id);
         let ports = self.tool_ports(checked);
@@ -277,7 +278,8 @@ impl<'a> Dispatch<'a> {
             Recovery::Repeatable => None,
             Recovery::Once(None) => Some(self.unknown_outcome(checked)),
             Recovery::Once(Some(remains)) => {
-                // Before the model looks: what still runs could do it behind its back.
+                // Before the model continues: a process that is still running could change the
+                // result it sees.
                 let ended = remains.stop(&effect).await;
                 tracing::info!(%effect, ended, "ended what a call of a dead process had left running");
                 Some(self.unknown_outcome(checked))
@@ -297,7 +299,7 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// The rule by which a person has allowed a call for the whole session.
+    /// Returns the rule by which an approver has allowed the call for the whole session.
     async fn find_grant(self, checked: &CheckedCall<'a>) -> Option<String> {
         let scope = self.spec.session.in_folder(&self.spec.workspace);
         let grants = match self
@@ -308,7 +310,7 @@ impl<'a> Dispatch<'a> {
         {
             Ok(grants) => grants,
             Err(error) => {
-                // Without them a person is asked once more, which does no harm.
+                // Without the grants an approver decides once more, which does no harm.
                 store_failed("reading grants", &error);
                 return None;
             }
@@ -398,7 +400,7 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// A question of the run's own; where nobody can answer, it has its answer at once.
+    /// Opens a question of the run; if no person can answer, returns its default at once.
     fn ask_question(
         self,
         checked: &CheckedCall<'a>,
@@ -450,13 +452,13 @@ impl<'a> Dispatch<'a> {
         )
     }
 
-    /// The answer to a call that nothing ran for, though it was understood.
+    /// Returns the result of a valid call that did not run.
     fn refused(self, checked: &CheckedCall<'a>, status: ResultStatus, words: &str) -> CallRecord {
         let words = cut_middle(words, MAX_REFUSAL_CHARS, "…").text;
         self.answered(checked, status, ToolAnswer::text(words), 0)
     }
 
-    /// The answer to a call that nobody could make sense of.
+    /// Returns the result of a call whose tool or arguments cannot be read.
     fn invalid_call(self, call: &ToolCall, words: &str) -> CallRecord {
         let result = ToolResult::not_run(
             call,
@@ -495,7 +497,7 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// The folder that the run works in.
+    /// Returns the folder that the run works in.
     fn workspace(self) -> &'a Path {
         self.worktree
             .map_or(&self.spec.workspace, |worktree| &worktree.workspace)
@@ -543,7 +545,7 @@ impl<'a> Dispatch<'a> {
             lang: self.spec.lang,
             exec_timeout: Duration::from_millis(self.spec.limits.exec_timeout_ms),
             confinement: self.spec.confinement,
-            // Who only plans is held to it by the same sandbox as who only looks.
+            // The sandbox enforces plan mode as it enforces a read-only agent.
             read_only: self.spec.policy.read_only || self.spec.policy.mode == Mode::Plan,
             worktree: self.worktree,
             skills: &self.spec.skills,
@@ -554,7 +556,7 @@ impl<'a> Dispatch<'a> {
     }
 }
 
-/// What a tool may use while it runs.
+/// What a tool can use while it runs.
 struct ToolPorts<'a> {
     spawner: RunSpawner<'a>,
     blobs: RunBlobs<'a>,
@@ -562,12 +564,12 @@ struct ToolPorts<'a> {
 }
 
 impl<'a> CheckedCall<'a> {
-    /// Whether it must not run before the calls in front of it are done.
+    /// Returns whether it must run after the calls before it.
     pub(crate) fn runs_after_others(&self) -> bool {
         self.tool.spec().name == MANAGING_TOOL
     }
 
-    /// Whether it was allowed to run before, by whoever was asked then.
+    /// Returns whether it was started before a crash, and so was approved then.
     const fn was_started(&self) -> bool {
         match self.status {
             CallStatus::Intended { .. } | CallStatus::Interrupted { .. } => true,
@@ -579,7 +581,7 @@ impl<'a> CheckedCall<'a> {
         }
     }
 
-    /// Whether it may run beside others, or has to run alone.
+    /// Decides whether it may run concurrently.
     fn classified(self) -> Prepared<'a> {
         match (self.tool.recovery(), self.tool.touches()) {
             (
@@ -592,7 +594,7 @@ impl<'a> CheckedCall<'a> {
     }
 }
 
-/// Who approved, if the reply is a yes.
+/// Returns the approver, if the reply approves.
 fn approved_by(request: &Request, reply: &Reply) -> Option<ApprovedBy> {
     match (&request.kind, reply) {
         (RequestKind::Approval(_), Reply::Approved { by, .. }) => Some(ApprovedBy::Person {

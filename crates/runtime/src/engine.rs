@@ -73,7 +73,7 @@ impl Engine {
             .cancel(run, cancellation.clone(), self.clock.now())
             .await?;
         if report.signalled.contains(&run) {
-            // Its descendants are told below that it ended; it has a word of its own.
+            // Its own cancellation; the signals below name the end of the parent.
             self.live
                 .signal(run, |signals| signals.cancel = Some(cancellation));
         }
@@ -82,7 +82,8 @@ impl Engine {
             signalled: report.signalled.clone(),
         });
         // Runs that the store ended had no executor; a crash may have left their commands running.
-        // One that had ended before is looked at, too: the process may have died at this point.
+        // A run that had ended before is checked too: an earlier process may have died at this
+        // point.
         let ended = report.ended.iter().map(|ended| ended.run);
         let before = report.already_ended.is_some().then_some(run);
         stop_leftovers(self, ended.chain(before).collect()).await;
@@ -111,7 +112,7 @@ impl Engine {
         Ok(replied)
     }
 
-    /// Wakes a run that somebody has replied to, and tells the world.
+    /// Wakes a run that got a reply, and publishes it.
     pub(crate) async fn wake_replied(&self, run: RunId, request: RequestId) {
         self.live.signal(run, |signals| signals.inbox = true);
         self.wakeups.scheduler.notify_one();
@@ -120,13 +121,13 @@ impl Engine {
             .await;
     }
 
-    /// Tells the world what ended, and stops what has to be stopped because of it.
+    /// Publishes what ended, and signals the executors of descendants to stop.
     pub(crate) fn ended(&self, report: EndReport) {
         if report == EndReport::default() {
             return;
         }
         for run in report.signalled {
-            // The intent is durable in the store; this only makes it quick.
+            // The cancellation is durable in the store; the signal only makes it faster.
             self.live.signal(run, |signals| {
                 signals.cancel.get_or_insert_with(|| Cancellation {
                     by: CancelledBy::ParentEnded,
@@ -160,8 +161,8 @@ impl Engine {
         self.clock.now().plus_ms(millis(self.settings().lease))
     }
 
-    /// Slots for children that are free right now, as far as this process can tell. The caller
-    /// itself is under way too, in the main lane as a rule.
+    /// Returns how many slots for children are free, as far as this process knows. The caller
+    /// itself occupies one too, usually in the main lane.
     pub(crate) fn free_slots(&self) -> u32 {
         let busy = u32::try_from(self.live.count().saturating_sub(1)).unwrap_or(u32::MAX);
         let lanes = self.settings().lanes;

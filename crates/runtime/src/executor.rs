@@ -1,5 +1,5 @@
-//! How a run runs: take the inbox into the journal, ask the machine, act, append; until it ends,
-//! waits for its children, or has to be given back.
+//! Executes a claimed run: reads the inbox into the journal, asks the machine for the next step,
+//! acts, appends; until the run ends, waits for its inbox, or has to be released.
 
 mod charge;
 pub(crate) mod finish;
@@ -35,23 +35,22 @@ use crate::requests;
 use charge::{Charge, Reservation};
 use finish::FinishResult;
 
-/// How much of arguments that cannot be kept is kept.
+/// Characters that are kept of arguments that the journal cannot store.
 const MAX_RAW_CHARS: usize = 2_000;
-/// How many calls of one answer run at once.
+/// Calls of one completion that run at once.
 const MAX_PARALLEL_CALLS: usize = 64;
 
-/// How an executor let go of a run.
+/// Why an executor has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExecutorExit {
-    /// It ended.
     Ended,
-    /// It waits for its children; its inbox will wake it.
+    /// The run waits for children or a reply; its inbox will wake it.
     Parked,
-    /// The runtime shuts down, or the run is to rest; it is back in the queue.
+    /// The runtime shuts down, or the run is paused; it is back in the queue.
     Released,
 }
 
-/// Executes a claimed run until it can be let go of.
+/// Executes a claimed run until it ends, parks or is released.
 pub(crate) async fn execute(
     engine: Arc<Engine>,
     claimed: Claimed,
@@ -94,7 +93,7 @@ pub(crate) async fn execute(
         album: ImageCache::default(),
         counts_calls: true,
         refund_wait: Duration::ZERO,
-        // As the claim says it; who is woken has waited for something else.
+        // The claim has published this; a run that was woken has waited for something else.
         published_wait: (!woken).then_some(WaitingOn::Model),
     };
     executor.run(inbox_waiting).await
@@ -112,13 +111,13 @@ struct Executor {
     authority: Arc<Authority>,
     /// Whether an account may limit its tool calls.
     counts_calls: bool,
-    /// How long it has waited for others to give back what they had set aside.
+    /// How long the run has waited for refunds of reservations by other runs.
     refund_wait: Duration,
-    /// What it was last said to wait for.
+    /// What the run waits for, as last published.
     published_wait: Option<WaitingOn>,
 }
 
-/// What may come before the work under way is done.
+/// What can interrupt the work in progress.
 struct Interruptions {
     signals: watch::Receiver<Signals>,
     grace: Duration,
@@ -138,9 +137,10 @@ impl Interruptions {
     }
 }
 
-/// Returns when what is under way has to be dropped. A shutdown leaves it some time first.
+/// Returns when the work in progress has to be dropped. A shutdown leaves it a grace period first.
 async fn interrupted(signals: &mut watch::Receiver<Signals>, grace: Duration) {
-    // The sender lives in `ActiveRuns` as long as this claim does; if it is gone, so is the claim.
+    // The sender is in `ActiveRuns` as long as this claim is active; if it is gone, so is the
+    // claim.
     let only_release = match signals.wait_for(Signals::interrupts).await {
         Ok(signals) => signals.cancel.is_none() && !signals.lost,
         Err(_) => false,
@@ -169,11 +169,10 @@ enum ParkResult {
     InboxFirst,
 }
 
-/// Whether what was under way came to its end.
+/// Whether the work completed before an interruption.
 enum Raced<T> {
-    /// It did.
     Done(T),
-    /// A cancel, the deadline or a shutdown came first: ask the machine again.
+    /// A cancel, the deadline or a shutdown came first: the next step is decided again.
     Interrupted,
 }
 
@@ -199,7 +198,8 @@ impl Executor {
                 return self.release().await;
             }
             if signals.inbox {
-                // Before the look, so that what comes after it is not forgotten.
+                // Cleared before the inbox is read, so that a message that arrives after the read
+                // is not missed.
                 self.engine
                     .live
                     .signal(self.fence.run, |signals| signals.inbox = false);
@@ -249,7 +249,7 @@ impl Executor {
         Ok(taken)
     }
 
-    /// Goes to the place where the run works: a worktree of its own is made before anything else.
+    /// Enters the folder that the run works in; creates its own worktree before anything else.
     async fn enter_workspace(&mut self) -> Result<Option<Outcome>, JournalWriteError> {
         if self.spec.isolation == Isolation::Worktree && self.journal.state().worktree().is_none() {
             let made = self
@@ -293,7 +293,7 @@ impl Executor {
             spec: Arc::clone(&self.spec),
             head: self.journal.state().head(),
         };
-        // Nothing is lost with a question: it is asked again.
+        // An interrupted model call loses nothing: it is repeated.
         let called = self
             .interruptions(Duration::ZERO)
             .race(caller.call(request, delay_ms, self.signals.clone()))
@@ -351,7 +351,7 @@ impl Executor {
             message: error.message.clone(),
             shown: error.shown,
         };
-        // Only who refuses in so many words charges nothing for sure.
+        // Only an explicit refusal by the provider is certain to cost nothing.
         let spent = reserved.map(|reserved| match error.fault {
             Fault::RateLimited { .. }
             | Fault::Auth
@@ -376,7 +376,7 @@ impl Executor {
                 ..event.into()
             })
             .await?;
-        // Nobody is asked again without saying so.
+        // Subscribers learn of every retry.
         if let Step::CallModel(next) = self
             .journal
             .state()
@@ -608,7 +608,7 @@ impl Executor {
         }
     }
 
-    /// Writes what came of calls.
+    /// Appends the results of calls, and publishes their requests and the progress.
     async fn record_results(&mut self, finished: Vec<CallRecord>) -> Result<(), JournalWriteError> {
         let before = self.journal.state().progress();
         let mut facts = NewEntries::default();
@@ -620,7 +620,7 @@ impl Executor {
         let asked: Vec<_> = facts.events.iter().filter_map(request_of).collect();
         self.journal.write(facts).await?;
         for request in asked {
-            // Whoever answers must find the request in the store.
+            // An approver who replies must find the request in the store.
             self.journal.flush().await?;
             let request = requests::open(self.fence, &self.spec, request, self.engine.clock.now());
             self.notify(NotificationKind::Asked {
@@ -663,12 +663,12 @@ impl Executor {
         Ok(ParkResult::Parked)
     }
 
-    /// Whether somebody wants the run to rest: nothing new is begun then.
+    /// Returns whether a pause was requested: the run starts nothing new then.
     fn pause_requested(&self) -> bool {
         self.signals.borrow().pause || self.journal.pause_requested()
     }
 
-    /// Gives the run back; the store knows whether it still is to rest.
+    /// Releases the run and publishes that it is paused, unless the store has resumed it meanwhile.
     async fn release_paused(self) -> Result<ExecutorExit, JournalWriteError> {
         let (engine, run) = (Arc::clone(&self.engine), self.fence.run);
         let slot_freed = self.release().await?;
@@ -676,10 +676,10 @@ impl Executor {
         Ok(slot_freed)
     }
 
-    /// Says what the run waits for, if it is something new.
+    /// Publishes what the run waits for, if that has changed.
     fn publish_waiting(&mut self) {
         let waiting_on = self.journal.state().waiting_on();
-        // Whoever waits for nothing is about to end, which is told anyway.
+        // A run that waits for nothing is about to end, which is published anyway.
         if waiting_on.is_some() && self.published_wait != waiting_on {
             self.published_wait = waiting_on;
             self.notify(NotificationKind::Changed { waiting_on });
@@ -695,7 +695,7 @@ impl Executor {
         Ok(ExecutorExit::Released)
     }
 
-    /// What may come before the work under way is done.
+    /// Returns what can interrupt work that starts now.
     fn interruptions(&self, grace: Duration) -> Interruptions {
         let deadline = self.journal.state().deadline();
         Interruptions {
@@ -708,7 +708,7 @@ impl Executor {
 
     async fn request(&mut self, call: ModelCall) -> Result<ModelRequest, JournalWriteError> {
         if self.album.lacks(&call.messages) {
-            // A picture that a tool has just found may still be on its way to the store.
+            // The store may not have written yet the picture that a tool has just returned.
             self.journal.flush().await?;
         }
         let images = self
@@ -791,8 +791,8 @@ async fn sleep_if(time: Option<Duration>) {
     }
 }
 
-/// Gives each call of an answer Sortie's own id. What a journal could not be read back with is left
-/// out: a vendor's item, or arguments, which the model is told of.
+/// Makes the event of a completion, with Sortie's own id for each call. Leaves out what the journal
+/// could not read back: a vendor's item, or arguments, which become an error for the model.
 fn answered(turn: u32, answer: ModelAnswer) -> Event {
     let blocks = answer
         .parts

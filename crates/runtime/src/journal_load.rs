@@ -1,4 +1,4 @@
-//! What a run knows when it is claimed: its own journal, and those of the runs it goes on from.
+//! Loads the state of a claimed run: its own journal, and those of the runs it continues.
 
 use sortie_agent::{IllegalEvent, MAX_EARLIER_RUNS, PriorHistory, RunState};
 use sortie_core::{BlobId, Event, JournalEntry, RunId, RunSpec, Seq, StoreError, StoreResult};
@@ -36,7 +36,7 @@ impl From<IllegalEvent> for Unreadable {
 
 /// Folds the journal of a claimed run.
 ///
-/// Takes the journal away: a run that waits for a model would keep it until it ends.
+/// Consumes the journal: a run that waits for a model would keep it in memory until it ends.
 pub(crate) async fn load(
     engine: &Engine,
     entries: StoreResult<Vec<JournalEntry>>,
@@ -46,7 +46,7 @@ pub(crate) async fn load(
     Ok(RunState::fold_owned(&past, entries)?)
 }
 
-/// A long output of a run, or of the run that it goes on from.
+/// Returns a long output of a run, or of the run it continues.
 pub(crate) async fn blob(
     engine: &Engine,
     run: RunId,
@@ -64,16 +64,16 @@ pub(crate) async fn blob(
     None
 }
 
-/// The run that another goes on from.
+/// The run that another one continues or is forked from.
 #[derive(Clone, Copy, Debug)]
 struct Earlier {
     run: RunId,
-    /// The last of its entries that counts; `None` is all of them.
+    /// The last entry that is part of the history; `None` is all of them.
     up_to: Option<Seq>,
 }
 
-/// What happened in the runs that this one goes on from, oldest first. Where the beginning was
-/// archived or deleted, or is too long ago, the model is told that it is missing.
+/// Folds the runs that this one continues, oldest first. If the beginning was archived or deleted,
+/// or is too long ago, the model reads that it is missing.
 async fn prior_history(
     engine: &Engine,
     entries: &[JournalEntry],
@@ -100,7 +100,7 @@ async fn prior_history(
     for Earlier { run, up_to } in chain.into_iter().rev() {
         let mut entries = match engine.store.read(run, Seq(0)).await {
             Ok(entries) => entries,
-            // Removed since the look above.
+            // Removed since the chain was read.
             Err(StoreError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };

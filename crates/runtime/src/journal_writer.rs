@@ -1,10 +1,11 @@
-//! Writes one run's journal: the fold moves at once, durability follows in order.
+//! Writes the journal of one run: the fold advances at once, durability follows in order.
 //!
-//! Appends are handed to the store without waiting, because the store keeps their order: whatever
-//! is durable later has everything before it. Only an effect that must not be repeated waits, by
-//! [`JournalWriter::flush`]. A crash therefore loses at most a tail of facts that nothing depended on yet.
-//! So does a failed write: each append names the entry it follows, so the store refuses those behind
-//! one that was lost. The fold is then ahead of the journal, and the journal has to be loaded again.
+//! Appends are handed to the store without waiting, because the store keeps their order: when an
+//! entry is durable, so is everything before it. Only an effect that must not be repeated waits, by
+//! [`JournalWriter::flush`]. A crash therefore loses at most a tail of entries that nothing
+//! depended on yet. So does a failed write: each append names the entry it follows, so the store
+//! refuses the appends behind a lost one. The fold is then ahead of the journal, and the journal
+//! has to be loaded again.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,10 +17,10 @@ use sortie_core::{
     Store, StoreError, StoreResult,
 };
 
-/// Appends under way at once before the writer waits for the first.
+/// Appends in flight before the writer waits for the first of them.
 const MAX_UNDER_WAY: usize = 8;
 
-/// Why a journal cannot be written on.
+/// Why the journal of a run cannot be continued.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalWriteError {
     /// The store refused or failed.
@@ -30,15 +31,14 @@ pub(crate) enum JournalWriteError {
     Illegal(#[from] IllegalEvent),
 }
 
-/// What is written at once.
+/// What one append writes.
 #[derive(Debug, Default)]
 pub(crate) struct NewEntries {
     pub(crate) events: Vec<Event>,
     /// Long outputs that the events refer to.
     pub(crate) blobs: Vec<Blob>,
-    /// What happened to calls.
     pub(crate) audit: Vec<AuditEntry>,
-    /// What the question under way really cost.
+    /// What the model call in progress really cost.
     pub(crate) spent: Option<Amount>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct JournalWriter {
     inbox_waiting: bool,
     cancel: Option<Cancellation>,
     paused: bool,
-    /// What happened to calls and is written with the next facts.
+    /// Audit entries that the next append writes.
     pending_audit: Vec<AuditEntry>,
 }
 
@@ -109,17 +109,17 @@ impl JournalWriter {
         &self.state
     }
 
-    /// What the store said about a cancel, in the answer to an append.
+    /// Returns the cancellation that the store reported with an append.
     pub(crate) const fn cancel(&self) -> Option<&Cancellation> {
         self.cancel.as_ref()
     }
 
-    /// Whether somebody wants the run to rest, by the answer to the last append.
+    /// Returns whether the last append reported that a pause is requested.
     pub(crate) const fn pause_requested(&self) -> bool {
         self.paused
     }
 
-    /// Takes facts into the fold and hands them to the store.
+    /// Applies new entries to the fold and hands them to the store.
     pub(crate) async fn write(
         &mut self,
         facts: impl Into<NewEntries>,
@@ -128,7 +128,7 @@ impl JournalWriter {
         facts.audit.splice(0..0, self.take_pending_audit());
         let at = self.clock.now();
         let follows = self.state.head();
-        // Only entries have a place in the journal by which a later append could miss them.
+        // A later append detects a lost one by its entries. This one has none, so it is awaited.
         let is_bare = facts.events.is_empty();
         for event in &facts.events {
             let entry = JournalEntry {
@@ -175,18 +175,18 @@ impl JournalWriter {
         Ok(())
     }
 
-    /// Writes these with the next facts: they tell of calls that others have answered.
+    /// Adds audit entries to the next append: other runs or people have answered these calls.
     pub(crate) fn audit_later(&mut self, audit: Vec<AuditEntry>) {
         self.pending_audit.extend(audit);
     }
 
-    /// What was to be written with the next facts.
+    /// Removes and returns the audit entries that the next append would write.
     pub(crate) fn take_pending_audit(&mut self) -> Vec<AuditEntry> {
         std::mem::take(&mut self.pending_audit)
     }
 
-    /// Takes the inbox into the journal, if there may be something in it. `audit` makes the audit entries of the state
-    /// before and of the new entry.
+    /// Reads the inbox into the journal, if it may have messages. `audit` makes the audit entries
+    /// from the state before and the new entry.
     pub(crate) async fn take_inbox(
         &mut self,
         hinted: bool,

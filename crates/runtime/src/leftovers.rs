@@ -1,7 +1,9 @@
-//! What the calls of a dead process left running, for runs that end without being executed again.
+//! Stops processes that the calls of a dead process left running, for runs that end without being
+//! executed again.
 //!
-//! A run that goes on stops them itself before its model looks (`dispatch`). A run that is cancelled
-//! or given up after a crash is ended by the store alone, so its calls are looked for here.
+//! A run that is executed again stops them before its model continues (`dispatch`). A run that is
+//! cancelled or given up after a crash is ended by the store alone, so its calls are looked up
+//! here.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +11,7 @@ use sortie_core::{CallId, EffectId, Event, JournalEntry, Recovery, RunId, Seq, S
 
 use crate::engine::{Engine, store_failed};
 
-/// The calls that were about to run and have no result.
+/// Returns the calls that were about to run and have no result.
 fn unfinished(entries: &[JournalEntry]) -> Vec<CallId> {
     let mut open = BTreeSet::new();
     for entry in entries {
@@ -22,8 +24,8 @@ fn unfinished(entries: &[JournalEntry]) -> Vec<CallId> {
     open.into_iter().collect()
 }
 
-/// Stops what the calls of these runs left running, which have ended and are executed by no
-/// process. Returns when it is stopped.
+/// Stops what the calls of these runs left running. The runs have ended, and no process executes
+/// them. Returns when everything is stopped.
 pub(crate) async fn stop_leftovers(engine: &Engine, runs: Vec<RunId>) {
     for run in runs {
         match engine.store.read(run, Seq(0)).await {

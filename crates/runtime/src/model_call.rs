@@ -1,5 +1,5 @@
-//! How a model is asked: its pictures are fetched, what it says is passed on while it says it, and
-//! a wait for its provider is shown while it lasts.
+//! One call to a model: loads pictures, publishes text as it arrives, and publishes how long the
+//! call waits for its provider.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::active_runs::Signals;
 use crate::engine::{Engine, store_failed};
 use crate::journal_load;
 
-/// How often, at most, a new place in the provider's queue is written to the record.
+/// Shortest interval between two updates of the queue position in the record.
 const BETWEEN_HOLDS: Duration = Duration::from_millis(500);
 
-/// The run that asks.
+/// The run that calls a model.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelCaller {
     pub(crate) engine: Arc<Engine>,
@@ -27,24 +27,24 @@ pub(crate) struct ModelCaller {
     pub(crate) head: Seq,
 }
 
-/// What came of a question.
+/// How a model call ended.
 pub(crate) enum CallOutcome {
-    /// The model has answered, or failed.
+    /// The model has replied, or failed.
     Completed(Result<ModelAnswer, ModelError>),
-    /// The run is to rest, and nothing had been sent.
+    /// The run pauses, and nothing was sent.
     NotSent,
 }
 
 impl ModelCaller {
-    /// Asks after `delay_ms`, unless the run is to rest before the question is sent. Dropping the
-    /// future stops the question.
+    /// Calls the model after `delay_ms`, unless a pause is requested before the prompt is sent.
+    /// Dropping the future cancels the call.
     pub(crate) async fn call(
         self,
         request: ModelRequest,
         delay_ms: u64,
         signals: watch::Receiver<Signals>,
     ) -> CallOutcome {
-        // As long as this is not empty, nothing was sent.
+        // `Some` while the call waits at its provider: nothing was sent yet.
         let (held, changes) = watch::channel(None);
         if delay_ms > 0 {
             tokio::select! {
@@ -69,7 +69,7 @@ impl ModelCaller {
     ) -> Result<ModelAnswer, ModelError> {
         let model = self.engine.models.find(&request.model)?;
         let question = async {
-            // Dropped with the question, which ends the showing too.
+            // Dropped with the call, which also ends `publish_waits`.
             let deltas = DeltaPublisher {
                 engine: &self.engine,
                 run: self.fence.run,
@@ -81,7 +81,7 @@ impl ModelCaller {
         answer
     }
 
-    /// Shows whether the question waits, in the record and to those who listen.
+    /// Publishes whether the call waits for its provider, in the record and to subscribers.
     async fn publish_waits(&self, mut changes: watch::Receiver<Option<Held>>) {
         while changes.changed().await.is_ok() {
             let held = *changes.borrow_and_update();
@@ -99,7 +99,7 @@ impl ModelCaller {
                 position: held.map(|held| held.position),
             };
             match self.engine.store.hold(hold).await {
-                // Somebody else has the run; the next append says so.
+                // Another process has claimed the run; the next append fails for that reason.
                 Ok(()) | Err(StoreError::Fenced { .. }) => {}
                 Err(error) => store_failed("noting a wait", &error),
             }
@@ -112,28 +112,28 @@ impl ModelCaller {
     }
 }
 
-/// Returns when somebody wants the run to rest.
+/// Returns when a pause is requested.
 async fn pause_requested(mut signals: watch::Receiver<Signals>) {
     let told = signals.wait_for(|signals| signals.pause).await.is_ok();
     if !told {
-        // The claim is over; whoever holds the question drops it.
+        // The claim is over; the executor drops this future.
         std::future::pending::<()>().await;
     }
 }
 
-/// Returns when somebody wants the run to rest while its question waits for the provider.
+/// Returns when a pause is requested while the call waits for its provider.
 async fn paused_while_held(
     signals: watch::Receiver<Signals>,
     mut held: watch::Receiver<Option<Held>>,
 ) {
     loop {
         if held.wait_for(Option::is_some).await.is_err() {
-            // The question is over.
+            // The call is over.
             return std::future::pending().await;
         }
         tokio::select! {
             biased;
-            // It was sent, or waits at another place: look again.
+            // The call was sent, or has another position: check again.
             changed = held.changed() => if changed.is_err() {
                 return std::future::pending().await;
             },
@@ -142,7 +142,7 @@ async fn paused_while_held(
     }
 }
 
-/// Returns when the question is over.
+/// Returns when the call is over.
 async fn closed(changes: &watch::Receiver<Option<Held>>) {
     let mut changes = changes.clone();
     while changes.changed().await.is_ok() {}
@@ -168,21 +168,21 @@ impl DeltaSink for DeltaPublisher<'_> {
     }
 }
 
-/// The pictures of a history, fetched once.
+/// The pictures of a history, each loaded once.
 #[derive(Debug, Default)]
 pub(crate) struct ImageCache {
     images: Images,
 }
 
 impl ImageCache {
-    /// Whether `messages` show a picture that was not fetched yet.
+    /// Returns whether `messages` refer to a picture that is not loaded.
     pub(crate) fn lacks(&self, messages: &[SharedMessage]) -> bool {
         shown(messages)
             .iter()
             .any(|id| !self.images.contains_key(*id))
     }
 
-    /// The bytes of all pictures that `messages` show and that are still there.
+    /// Returns the bytes of all pictures that `messages` refer to and the store still has.
     pub(crate) async fn of(
         &mut self,
         engine: &Engine,

@@ -1,4 +1,4 @@
-//! What a person or a program asks for.
+//! The request of a person or a program for a run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,69 +8,69 @@ use sortie_core::{
     Budget, Isolation, Lane, Lang, Mode, Priority, RunId, Sampling, SessionKey, SinkAddress, Tenant,
 };
 
-/// A run to be made by a person or a program.
+/// A request of a person or a program for a run.
 #[derive(Clone, Debug)]
 pub struct NewRun {
-    /// The session that asks.
+    /// The session that the run belongs to.
     pub session: SessionKey,
-    /// The agent; the main agent, or `general` for a background task, if missing.
+    /// The agent; if `None`, the main agent, or `general` for a background task.
     pub agent: Option<String>,
-    /// What it is to do.
+    /// The instruction.
     pub task: String,
-    /// What people call it.
+    /// The name that people see.
     pub label: Option<String>,
-    /// The model, whatever the agent wants.
+    /// The model; takes precedence over the agent's.
     pub model: Option<String>,
-    /// The model if the agent wants none in particular.
+    /// The model if neither the request, the agent nor the operator names one.
     pub default_model: String,
-    /// Models to ask in turn when the one before cannot answer; `None` is the configured chain.
+    /// Models to call in turn if the one before cannot reply; `None` is the configured chain.
     pub fallbacks: Option<Vec<String>>,
-    /// How hard to think.
+    /// The reasoning effort.
     pub thinking: Option<String>,
-    /// How freely the model chooses its words, and how many.
+    /// Temperature, limits and other sampling options.
     pub sampling: Sampling,
     /// The JSON schema that the result has to fit.
     pub result_schema: Option<Value>,
-    /// The folder it works in, by a path without links.
+    /// The folder that the run works in, by a path without links.
     pub workspace: PathBuf,
-    /// Its language.
+    /// The language of everything that the run and its model read.
     pub lang: Lang,
-    /// The queue.
+    /// The lane whose slots the run uses.
     pub lane: Lane,
-    /// How urgent.
+    /// The priority in the queue.
     pub priority: Priority,
-    /// Its own iteration cap.
+    /// The most completions with tool calls.
     pub max_iterations: Option<u32>,
     /// `None` is the default, zero is no limit.
     pub timeout: Option<Duration>,
-    /// What it and everything below it may spend.
+    /// What the run and all its descendants may spend.
     pub budget: Budget,
-    /// A finished run to go on from.
+    /// An ended run whose history this one continues.
     pub continues: Option<RunId>,
-    /// Places outside that want the result.
+    /// Sinks that get the result.
     pub report_to: Vec<SinkAddress>,
     /// How calls that change something are treated.
     pub mode: Mode,
-    /// Where it works; `None` is as its agent is set.
+    /// Whether the run works in a worktree; `None` is the setting of its agent.
     pub isolation: Option<Isolation>,
-    /// Whose it is.
+    /// The tenant that the run belongs to.
     pub tenant: Option<Tenant>,
-    /// How deep its tree may be, if less than an operator has set.
+    /// How deep its tree may be, if less than the operator's limit.
     pub max_depth: Option<u32>,
 }
 
 impl NewRun {
-    /// A main run in `workspace`, with every default. Links that lead there are followed now, and
-    /// never again.
+    /// Creates a request for a main run in `workspace`, with every default. Resolves links in the
+    /// path now, and never again.
     pub fn new(task: impl Into<String>, workspace: impl Into<PathBuf>, model: &str) -> Self {
         let given: PathBuf = workspace.into();
-        // A folder that is not there is told about by whoever works in it.
+        // The tools report a folder that does not exist.
         let workspace = given.canonicalize().unwrap_or(given);
         Self::in_checked_folder(task, workspace, model)
     }
 
-    /// The same in a folder that somebody has looked at, whose path has no links: if one is put there
-    /// meanwhile, the run is refused, rather than admitted elsewhere.
+    /// The same for a folder that was checked before and whose path has no links: if a link is put
+    /// there meanwhile, the run is refused rather than admitted to another folder.
     pub fn in_checked_folder(
         task: impl Into<String>,
         workspace: impl Into<PathBuf>,
@@ -103,7 +103,7 @@ impl NewRun {
         }
     }
 
-    /// The same as a background task without a main agent.
+    /// Turns the request into one for a background task without a main agent.
     #[must_use]
     pub fn in_background(mut self) -> Self {
         self.lane = Lane::Subagent;

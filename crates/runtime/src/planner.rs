@@ -1,5 +1,5 @@
-//! How a run comes to be: a request becomes a decided, complete [`RunSpec`], and the store admits
-//! it or not. Nothing is written before the decision.
+//! Decides about new runs: a request becomes a complete [`RunSpec`] or a refusal. Nothing is
+//! written; the store admits the run afterwards.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,50 +29,46 @@ use crate::workspace;
 
 /// The longest deadline, a hundred years: later ones are mistakes, and do not fit the store.
 const LONGEST_TIMEOUT_MS: u64 = 100 * 365 * 24 * 3_600 * 1_000;
-/// What names of models begin with that are files of the operator's.
+/// Prefixes of model names that are files of the operator.
 pub const MODELS_IN_FILES: [&str; 2] = ["script:", "replay:"];
-/// The name of a model that means the parent's.
+/// The model name that means the parent's model.
 pub(crate) const INHERIT: &str = "inherit";
 /// The agent of a spawn that names none.
 const DEFAULT_CHILD_AGENT: &str = "general";
 
-/// Why there will be no run: a sentence for whoever asked.
+/// Why a run is refused, as a sentence for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SpawnRefused(pub(crate) String);
 
-/// Decides about new runs: all it needs to know is here, and it writes nothing.
+/// Decides about new runs. Writes nothing.
 #[derive(Debug)]
 pub struct Planner {
-    /// The tools.
     pub(crate) toolbox: Toolbox,
-    /// The agents.
     pub(crate) agents: Agents,
-    /// What an operator has set.
     pub(crate) settings: Settings,
-    /// Finds skills.
     pub(crate) skills: Arc<dyn Skills>,
-    /// The hash of the settings that give authority.
+    /// The hash of the settings that grant authority.
     operator: String,
     hashes: HashCache,
 }
 
-/// Who asks for a child.
+/// The run that asks for a child.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requester<'a> {
     pub(crate) run: RunId,
     pub(crate) spec: &'a RunSpec,
     pub(crate) call: &'a CallId,
-    /// The folder that it works in.
+    /// The folder that the run works in.
     pub(crate) workspace: &'a Path,
-    /// When everything that it starts has to be done.
+    /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
 }
 
-/// A run to be decided about, whoever asks for it: a person or program, or a parent run.
+/// A request for a run, from a person, a program or a parent run.
 ///
-/// Everything that differs between the two is resolved here, so that one function
-/// ([`Planner::plan`]) decides about both.
+/// Everything that differs between them is resolved here, so that one function ([`Planner::plan`])
+/// decides about all.
 pub(crate) struct RunRequest<'a> {
     /// The parent, and how it waits for the result; `None` for the root of a tree.
     parent: Option<(Requester<'a>, EdgeMode)>,
@@ -130,7 +126,7 @@ struct Candidate<'a> {
 }
 
 impl Planner {
-    /// Decides with these.
+    /// Creates a planner.
     pub fn new(
         tools: Vec<Arc<dyn Tool>>,
         agents: Agents,
@@ -261,7 +257,7 @@ impl Planner {
                 Lane::Subagent => DefaultDeny::Leaf,
             },
             caps: AdmissionCaps {
-                // A caller cannot ask for more than the operator's limit.
+                // The operator's limit bounds what a caller can ask for.
                 max_depth: new
                     .max_depth
                     .map_or(max_depth, |depth| depth.min(max_depth)),
@@ -363,7 +359,7 @@ impl Planner {
         })
     }
 
-    /// An agent that may be sent out: known, allowed, and not the main one.
+    /// Returns an agent that may be sent out: known, allowed, and not the main one.
     fn child_agent(&self, lang: Lang, name: &str) -> Result<&AgentDefinition, SpawnRefused> {
         let agent = self.known_agent(lang, name)?;
         let allowed = self.is_allowed(agent);
@@ -391,7 +387,7 @@ impl Planner {
         patterns.any(|pattern| matches(pattern, &agent.name))
     }
 
-    /// What the new run may do, or what has taken every tool away.
+    /// Decides what the new run may do, or which layers removed every tool.
     fn admitted_with(&self, candidate: &Candidate<'_>) -> Result<Admitted, SpawnRefused> {
         let request = candidate.request;
         let parent = request.parent_spec();
@@ -404,7 +400,8 @@ impl Planner {
             .collect();
         let policy = &self.settings.policy;
         let sandboxed = candidate.confinement.sandbox == SandboxMode::Required;
-        // Who goes on with a tree of another folder brings no authority of this one along.
+        // A child of a run that another operator's settings admitted gets none of this operator's
+        // authority.
         let same_operator = parent.is_none_or(|parent| parent.operator == self.operator);
         let mut operator = self.operator_layers(candidate, sandboxed);
         let mut rules = candidate.settings.rules.clone();
@@ -448,8 +445,8 @@ impl Planner {
         .map_err(|denial| SpawnRefused(denied_all_text(request.lang, &request.agent, &denial)))
     }
 
-    /// The operator's rules that speak about a run: for all, for its vendor, for its session, and
-    /// for runs in a sandbox.
+    /// Returns the operator's rules for a run: the global ones, and those of its provider, its
+    /// session and its sandbox.
     fn operator_layers(&self, candidate: &Candidate<'_>, sandboxed: bool) -> Vec<PolicyLayer> {
         let policy = &self.settings.policy;
         let vendors: Vec<&str> = candidate
@@ -482,7 +479,7 @@ impl Planner {
         layers
     }
 
-    /// What shell commands are started in: never less than around the parent's.
+    /// Returns how shell commands are confined: never less than those of the parent.
     fn confinement(&self, settings: &AgentSettings, parent: Option<&RunSpec>) -> Confinement {
         let wanted = Confinement {
             sandbox: self.settings.confinement.sandbox,
@@ -502,8 +499,8 @@ impl Planner {
         }
     }
 
-    /// The skills of a run. A root has those of its workspace; a child has its parent's, unless it
-    /// was told otherwise, and those of folders that were named. Lists can only narrow.
+    /// Returns the skills of a run. A root has those of its workspace; a child has its parent's,
+    /// unless the request turns that off, and those of the named folders. Lists can only narrow.
     fn skills_for(
         &self,
         request: &RunRequest<'_>,
@@ -543,8 +540,8 @@ impl Planner {
         Ok(skills)
     }
 
-    /// The model that the caller names, then the definition's, then the one set for the agent, then
-    /// its kind's, then that of all children, then the parent's or the caller's default.
+    /// Chooses the model: the caller's, then the definition's, then the operator's for the agent,
+    /// for its kind and for all children, then the parent's or the caller's default.
     fn model_for(&self, request: &RunRequest<'_>) -> String {
         let default = request.default_model.as_str();
         let of_children = match request.parent {
@@ -571,7 +568,7 @@ impl Planner {
             .to_owned()
     }
 
-    /// How a model is asked: what was set for the agent, for the model, for all models.
+    /// Returns the model options: those set for the agent, else for the model, else for all models.
     fn asking(&self, agent: &AgentSettings, model: &str) -> ModelDefaults {
         let of_model = self.settings.model(model);
         let of_all = &self.settings.every_model;
@@ -590,8 +587,8 @@ impl Planner {
         )
     }
 
-    /// The limits of a run: the caller's, then the operator's for its agent, then the defaults of its
-    /// lane.
+    /// Returns the limits of a run: the caller's, then the operator's for its agent, then the
+    /// defaults of its lane.
     fn limits_for(&self, request: &RunRequest<'_>, settings: &AgentSettings) -> Limits {
         let defaults = match request.lane {
             Lane::Main => &self.settings.main,
@@ -614,7 +611,7 @@ impl Planner {
         }
     }
 
-    /// Returns the definition with the whole prompt of the run, but for its workspace.
+    /// Returns the definition with the complete prompt of the run, except for its workspace.
     fn with_prompt(
         &self,
         lang: Lang,
@@ -645,7 +642,7 @@ fn layer(rules: &Rules, layer: Layer, source: String) -> PolicyLayer {
     rules.clone().into_layer(layer, source)
 }
 
-/// A caller can ask for isolation, and not do without what an operator has set.
+/// A caller can ask for isolation, but cannot turn off what the operator has set.
 fn stricter(asked: Option<Isolation>, set: Option<Isolation>) -> Isolation {
     match (asked, set) {
         (Some(Isolation::Worktree), _) | (_, Some(Isolation::Worktree)) => Isolation::Worktree,
@@ -653,7 +650,7 @@ fn stricter(asked: Option<Isolation>, set: Option<Isolation>) -> Isolation {
     }
 }
 
-/// The time that was asked for, but no more than an operator has set; 0 is no limit.
+/// Returns the requested time, limited to what the operator has set; 0 is no limit.
 fn at_most(asked: u64, set: Option<u64>) -> u64 {
     match (asked, set) {
         (asked, None | Some(0)) => asked,
@@ -669,7 +666,7 @@ fn filter_skills(skills: &mut Vec<SkillRef>, allow: Option<&[String]>, deny: &[S
     });
 }
 
-/// The models to ask in turn, without the first one.
+/// Returns the fallback models, without the first model.
 fn chain(model: &str, fallbacks: Option<Vec<String>>) -> Vec<String> {
     let mut fallbacks = fallbacks.unwrap_or_default();
     fallbacks.retain(|other| other != model);

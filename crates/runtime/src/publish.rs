@@ -10,9 +10,9 @@ use tokio::sync::broadcast;
 
 use crate::engine::store_failed;
 
-/// Notifications kept for a slow subscriber before it misses some.
+/// Notifications that are kept for a slow subscriber before it misses some.
 const NOTIFICATIONS_KEPT: usize = 4096;
-/// Pieces of text kept for a slow watcher before it misses some.
+/// Pieces of text that are kept for a slow subscriber before it misses some.
 const DELTAS_KEPT: usize = 1024;
 
 /// Publishes what happens to runs, and what models write, to every subscriber.
@@ -34,18 +34,18 @@ impl Publisher {
         }
     }
 
-    /// Hears what happens from now on. Missing some is no loss: the records are the truth.
+    /// Subscribes to notifications from now on. A subscriber that misses some reads the records.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Notification> {
         self.notifications.subscribe()
     }
 
-    /// Hears what models say while they say it.
+    /// Subscribes to the text that models write, as it arrives.
     pub(crate) fn watch_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
         self.deltas.subscribe()
     }
 
     pub(crate) fn publish(&self, notification: Notification) {
-        // An error means that nobody listens, which is nobody's loss.
+        // An error means that there is no subscriber.
         self.notifications.send(notification).ok();
     }
 
@@ -64,7 +64,7 @@ impl Publisher {
 
     pub(crate) fn delta(&self, run: RunId, text: &str) {
         if self.deltas.receiver_count() > 0 {
-            // As above: nobody listens any more.
+            // As above.
             self.deltas.send((run, text.into())).ok();
         }
     }
@@ -92,7 +92,7 @@ impl Publisher {
         });
     }
 
-    /// Tells of a run by what its record says.
+    /// Publishes an event of a run that is made from its record.
     pub(crate) async fn publish_record(
         &self,
         run: RunId,
@@ -116,7 +116,7 @@ impl Publisher {
         }
     }
 
-    /// Tells that something about a run changed that has no word of its own.
+    /// Publishes that a record changed, where no other event tells more.
     pub(crate) async fn record_changed(&self, run: RunId) {
         self.publish_record(run, |record| NotificationKind::Changed {
             waiting_on: record.summary.waiting_on,
@@ -124,7 +124,7 @@ impl Publisher {
         .await;
     }
 
-    /// Tells how the delivery of a run stands.
+    /// Publishes the delivery state of a run.
     pub(crate) async fn delivery_changed(&self, run: RunId) {
         self.publish_record(run, |record| NotificationKind::Delivery {
             delivery: record.delivery,
@@ -132,7 +132,7 @@ impl Publisher {
         .await;
     }
 
-    /// Tells that a run has come to rest, unless it may go on by now.
+    /// Publishes that a run is paused, unless it was resumed meanwhile.
     pub(crate) async fn paused(&self, run: RunId) {
         self.publish_record(run, |record| {
             if record.paused {
@@ -146,14 +146,14 @@ impl Publisher {
         .await;
     }
 
-    /// Tells that records are gone.
+    /// Publishes that records were deleted.
     pub(crate) fn deleted(&self, removed: Vec<About>) {
         for about in removed {
             self.publish_about(about, NotificationKind::Deleted);
         }
     }
 
-    /// Tells of a run that the store has told of.
+    /// Publishes an event of a run that the store has described.
     pub(crate) fn publish_about(&self, about: About, kind: NotificationKind) {
         self.publish(Notification {
             task_id: about.run,

@@ -1,4 +1,4 @@
-//! What a run asks of persons and of its parent, and what its model reads when somebody has replied.
+//! Approval requests and questions of runs, and what the model reads of the reply.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use sortie_text::{cut_middle, t};
 
 use crate::engine::millis;
 
-/// The longest question.
+/// Characters of a question.
 const MAX_QUESTION_CHARS: usize = 4_000;
-/// The longest answer that a model reads.
+/// Characters of an answer that a model reads.
 const MAX_ANSWER_CHARS: usize = 24_000;
 
-/// A request whether a call may run.
+/// Makes an approval request.
 pub(crate) fn approval(
     effect: &EffectId,
     approval: ApprovalRequest,
@@ -28,7 +28,7 @@ pub(crate) fn approval(
     }
 }
 
-/// A question of a run. One without a parent can only ask a person, and so can one whose parent
+/// Makes a question. A run without a parent can only ask a person, and so can one whose parent
 /// waits for it.
 pub(crate) fn question(
     effect: &EffectId,
@@ -51,7 +51,7 @@ pub(crate) fn question(
     }
 }
 
-/// A request as people see it.
+/// Returns a request as approvers see it.
 pub(crate) fn open(
     fence: Fence,
     spec: &RunSpec,
@@ -73,12 +73,12 @@ pub(crate) fn open(
     }
 }
 
-/// When a request that is made now is over.
+/// Returns when a request that is made now expires.
 pub(crate) fn expiry(now: Timestamp, wait: Duration) -> Timestamp {
     now.plus_ms(millis(wait))
 }
 
-/// What a model reads of a reply that is no approval.
+/// Returns what the model reads of a reply that does not approve.
 pub(crate) fn reply_text(
     lang: Lang,
     tool: &str,
@@ -121,7 +121,7 @@ pub(crate) fn reply_text(
     }
 }
 
-/// What holds when nobody answers a question.
+/// Returns the result of a question that was not answered.
 pub(crate) fn unanswered(lang: Lang, question: &Question) -> (ResultStatus, String) {
     match &question.default {
         Some(default) => (

@@ -1,9 +1,9 @@
-//! An executor that stopped gives its run back, so that the run goes on as soon as the store accepts
-//! writes again.
+//! Returns a run to the queue after its executor failed, so that it continues as soon as the store
+//! accepts writes again.
 //!
 //! A failed write leaves the fold ahead of the journal. The executor stops, the run goes back to
 //! the queue, and the next claim loads it from its journal: the same path as after a crash, but
-//! without waiting for the lease to end, and without counting as a death of the process.
+//! without waiting for the lease to expire, and without counting as a death of the process.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -16,28 +16,27 @@ use crate::active_runs::Signals;
 use crate::engine::{Engine, store_failed};
 use crate::executor::finish;
 
-/// The wait after the first stop, and after the first failure to give a run back.
+/// The wait after the first failure, and after the first failed attempt to release the run.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// The longest wait between two tries to give a run back: a run goes on this soon after the store
-/// accepts writes again.
+/// The longest wait between two attempts to release a run: a run continues this soon after the
+/// store accepts writes again.
 const LONGEST_TRY: Duration = Duration::from_secs(1);
-/// The longest wait before a run that stopped several times is claimed again.
+/// The longest wait before a run that failed several times is claimed again.
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
-/// Stops in a row without a new journal entry before the run ends. Each of them may ask the model
-/// again. While nothing at all can be written, none are counted.
+/// Failures in a row without a new journal entry before the run ends. Each of them may repeat the
+/// model call. While nothing at all can be written, none are counted.
 const MAX_STOPS: u32 = 12;
 
-/// What is done about a run whose executor stopped.
+/// What happens to a run whose executor failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// It goes back to the queue after a while.
+    /// It returns to the queue after this wait.
     Requeue(Duration),
-    /// It ends.
     End,
 }
 
-/// How often the executors of runs stopped without progress in between. Has no more entries than
-/// there are runs whose last executor stopped.
+/// How often the executors of runs failed without progress in between. Has no more entries than
+/// there are runs whose last executor failed.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutorFailures {
     runs: Mutex<BTreeMap<RunId, Stops>>,
@@ -50,12 +49,12 @@ struct Stops {
 }
 
 impl ExecutorFailures {
-    /// Forgets a run whose executor did not stop.
+    /// Resets the count of a run whose executor did not fail.
     pub(crate) fn clear(&self, run: RunId) {
         self.lock().remove(&run);
     }
 
-    /// Counts a stop of a run whose journal ends at `head`.
+    /// Counts a failure of a run whose journal ends at `head`.
     fn count_failure(&self, run: RunId, head: Seq) -> Next {
         let mut runs = self.lock();
         // The claim itself is an entry, and not progress.
@@ -80,12 +79,12 @@ fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
         .min(longest)
 }
 
-/// The wait after so many tries of a write that the store failed.
+/// Returns the wait after so many attempts of a failed write.
 pub(crate) fn wait_after(tries: u32) -> Duration {
     doubled(FIRST_WAIT, tries, LONGEST_TRY)
 }
 
-/// Gives back a run whose executor stopped. Tries until the store accepts it, the claim is lost or
+/// Releases a run whose executor failed. Repeats until the store accepts it, the claim is lost or
 /// the runtime shuts down; the next process then recovers the run.
 pub(crate) async fn requeue(
     engine: &Engine,
@@ -97,7 +96,7 @@ pub(crate) async fn requeue(
     for tries in 0.. {
         match step(engine, fence, &mut next, &mut signals, what).await {
             Ok(()) => return,
-            // Also the end of a run whose last commit was reported as failed and did happen.
+            // Also a run whose last commit was reported as failed but happened, and ended it.
             Err(StoreError::Fenced { .. }) => {
                 engine.failures.clear(fence.run);
                 engine.publisher.record_changed(fence.run).await;
@@ -136,7 +135,7 @@ async fn step(
     }
 }
 
-/// Waits; `true` if the runtime shuts down or the claim is lost meanwhile.
+/// Waits; returns `true` if the runtime shuts down or the claim is lost meanwhile.
 async fn wait(signals: &mut watch::Receiver<Signals>, time: Duration) -> bool {
     let over = signals.wait_for(|signals| signals.release || signals.lost);
     tokio::time::timeout(time, over).await.is_ok()
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stops_without_progress_wait_longer_and_end_the_run() {
+    fn failures_without_progress_back_off_and_end_the_run() {
         let failures = ExecutorFailures::default();
         let run = RunId::from_uuid(uuid::Uuid::from_u128(1));
         let mut waits = Vec::new();
@@ -166,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_and_a_good_end_start_the_count_again() {
+    fn progress_or_success_resets_the_failure_count() {
         let failures = ExecutorFailures::default();
         let run = RunId::from_uuid(uuid::Uuid::from_u128(1));
         let first = Next::Requeue(FIRST_WAIT);

@@ -40,10 +40,10 @@ use crate::settings::Settings;
 use crate::sinks::Sink;
 use crate::toolbox::ToolboxError;
 
-/// What a runtime is made of.
+/// The parts of a runtime.
 #[derive(Debug)]
 pub struct Parts {
-    /// The durable registry.
+    /// The store, which has all durable state.
     pub store: Arc<dyn Store>,
     /// The models.
     pub models: Arc<dyn ModelDirectory>,
@@ -51,21 +51,21 @@ pub struct Parts {
     pub tools: Vec<Arc<dyn Tool>>,
     /// The agents.
     pub agents: Agents,
-    /// Time and ids.
+    /// The source of time and run ids.
     pub clock: Arc<dyn Clock>,
-    /// Places outside that want results.
+    /// Destinations outside the store for results.
     pub sinks: Vec<Arc<dyn Sink>>,
-    /// Makes worktrees for runs that want one of their own.
+    /// Creates worktrees for isolated runs.
     pub worktrees: Arc<dyn Worktrees>,
     /// Finds skills.
     pub skills: Arc<dyn Skills>,
-    /// What is never written down.
+    /// Removes secrets from everything that is written.
     pub redactor: Redactor,
 }
 
 impl Parts {
-    /// The parts of a runtime with nothing around it: built-in agents in English, the time of this
-    /// process, no worktrees, no skills, and no place outside that wants results.
+    /// Creates the parts with defaults: built-in agents in English, the clock of this process, no
+    /// worktrees, no skills and no sinks.
     pub fn new(
         store: Arc<dyn Store>,
         models: Arc<dyn ModelDirectory>,
@@ -85,10 +85,10 @@ impl Parts {
     }
 }
 
-/// Why the runtime did not do it.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
-    /// The request was refused; the sentence says why and what to do.
+    /// The request was refused; the text explains why and what to do.
     #[error("{0}")]
     Refused(String),
     /// The store refused or failed.
@@ -105,13 +105,13 @@ impl From<SpawnRefused> for RuntimeError {
     }
 }
 
-/// A running runtime. Dropping it is like killing the process; [`Runtime::shut_down`] is kinder.
+/// A running runtime. Dropping it is like killing the process; [`Runtime::shut_down`] releases
+/// every run first.
 #[derive(Debug)]
 pub struct Runtime {
     engine: Arc<Engine>,
-    /// One message of a conversation at a time finds out which turn it belongs to.
+    /// Orders the messages of each conversation.
     session_locks: SessionLocks,
-    /// What was read of journals for people who look at tasks.
     details: DetailsCache,
     services: JoinSet<()>,
     stop: CancellationToken,
@@ -119,7 +119,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Recovers what an earlier process left behind, and starts to serve.
+    /// Recovers what an earlier process left behind, and starts the services.
     pub async fn start(parts: Parts, settings: Settings) -> Result<Self, RuntimeError> {
         let publisher = Publisher::new(Arc::clone(&parts.store), Arc::clone(&parts.clock));
         let engine = Arc::new(Engine {
@@ -155,7 +155,7 @@ impl Runtime {
         })
     }
 
-    /// What recovery found at the start.
+    /// Returns what recovery found at the start.
     pub const fn recovered(&self) -> &RecoverReport {
         &self.recovered
     }
@@ -165,22 +165,22 @@ impl Runtime {
         Ok(self.engine.store.probe().await?)
     }
 
-    /// Hears what happens from now on. Missing some is no loss: the records are the truth.
+    /// Subscribes to notifications from now on. A subscriber that misses some reads the records.
     pub fn subscribe(&self) -> broadcast::Receiver<Notification> {
         self.engine.publisher.subscribe()
     }
 
-    /// Hears what models say while they say it.
+    /// Subscribes to the text that models write, as it arrives.
     pub fn watch_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
         self.engine.publisher.watch_text()
     }
 
-    /// The present moment of this runtime.
+    /// Returns the present time of this runtime's clock.
     pub fn now(&self) -> Timestamp {
         self.engine.clock.now()
     }
 
-    /// Stops serving: runs under way go back to the queue, to be resumed by the next process.
+    /// Stops the services. Active runs return to the queue; the next process resumes them.
     pub async fn shut_down(mut self) {
         self.stop.cancel();
         while let Some(ended) = self.services.join_next().await {

@@ -1,4 +1,4 @@
-//! The service loop: deliver, claim, execute; woken by hints, and by the clock where hints fail.
+//! The service loops: deliver, claim, execute. Woken by hints, and by the clock where hints fail.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,24 +20,24 @@ use crate::leftovers::stop_leftovers;
 use crate::sinks::Sink;
 use crate::{announce, engine, requeue};
 
-/// How often old transcripts and records are looked for.
+/// Interval of retention: archiving and deleting old runs.
 const JANITOR_INTERVAL: Duration = Duration::from_secs(3600);
-/// The shortest wait between two looks at the store when nobody hints.
+/// Shortest wait between two polls of the store.
 const SHORTEST_WAIT: Duration = Duration::from_millis(50);
 
 type Executors = JoinSet<()>;
 
-/// Serves until told to stop, then gives every run back.
+/// Runs the scheduler until `stop`, then releases every run.
 pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
     let mut executors = Executors::new();
     let mut janitor_due = Instant::now();
-    // A claim failed: its commit may have happened all the same.
+    // Set when a claim failed: its commit may have happened all the same.
     let mut unsure = false;
     loop {
         let mut wait = None;
         if let Err(error) = pass(&engine, &mut executors, &mut unsure).await {
             store_failed("serve", &error);
-            // A store that fails now will fail in a moment too.
+            // A store that fails now will probably fail in a moment too.
             wait = Some(engine.settings().poll_interval);
         }
         if Instant::now() >= janitor_due {
@@ -67,7 +67,7 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
     }
 }
 
-/// Renews the leases of everything under way, apart from the loop so that nothing delays it.
+/// Renews the leases of all active claims, in a loop of its own so that nothing delays it.
 pub(crate) async fn keep_leases(engine: Arc<Engine>, stop: CancellationToken) {
     let interval = engine.settings().lease / 3;
     loop {
@@ -82,7 +82,7 @@ pub(crate) async fn keep_leases(engine: Arc<Engine>, stop: CancellationToken) {
     }
 }
 
-/// Delivers to places outside the store, apart from the loop because they may be slow.
+/// Delivers to sinks, in a loop of its own because they may be slow.
 pub(crate) async fn deliver_outside(
     engine: Arc<Engine>,
     sinks: Vec<Arc<dyn Sink>>,
@@ -101,21 +101,21 @@ pub(crate) async fn deliver_outside(
     }
 }
 
-/// One look at everything that may be due.
+/// Delivers, expires and claims what is due.
 async fn pass(
     engine: &Arc<Engine>,
     executors: &mut Executors,
     unsure: &mut bool,
 ) -> StoreResult<()> {
     if *unsure {
-        // Only this loop claims, so what no executor has is left from the claim that failed.
+        // Only this loop claims, so a claim without an executor is left from the claim that failed.
         let executed = engine.live.fences();
         engine.recover(RecoverScope::Orphans(executed)).await?;
         *unsure = false;
     }
     let now = engine.clock.now();
-    // Polled in this order, so that one commit of the store carries all four, and what is replied
-    // or delivered can be claimed at once.
+    // Polled in this order, so that one commit of the store includes all four, and a run that gets
+    // a reply or a delivery can be claimed at once.
     let (settled, delivered, expired, claimed) = futures::join!(
         engine.store.settle_requests(now),
         announce::deliver_due(engine),
@@ -131,8 +131,8 @@ async fn pass(
         }),
     );
     *unsure = claimed.is_err();
-    // What is claimed is started whatever became of the rest: a lease that nobody executes would
-    // count as a death.
+    // Claimed runs are started even if the other transitions failed: a lease without an executor
+    // would count as a death.
     for claimed in claimed? {
         crash::point(Point::AfterClaim);
         if claimed.alone {
@@ -156,7 +156,7 @@ async fn pass(
     Ok(())
 }
 
-/// A claim under way. Also a panic ends it, so that its lease is not renewed for ever.
+/// An active claim. A panic ends it too, so that its lease is not renewed for ever.
 struct ActiveClaim {
     engine: Arc<Engine>,
     fence: sortie_core::Fence,
@@ -168,7 +168,7 @@ impl Drop for ActiveClaim {
     }
 }
 
-/// Executes a claim; gives the run back if its executor stops.
+/// Executes a claim; returns the run to the queue if its executor fails.
 async fn execute_claim(
     in_flight: ActiveClaim,
     claimed: Claimed,
@@ -176,7 +176,7 @@ async fn execute_claim(
 ) {
     let (engine, fence) = (Arc::clone(&in_flight.engine), in_flight.fence);
     let executing = execute(Arc::clone(&engine), claimed, signals.clone());
-    // What a panic leaves behind is dropped with the executor; the journal is whole.
+    // What a panic leaves behind is dropped with the executor; the journal is consistent.
     let what = match AssertUnwindSafe(executing).catch_unwind().await {
         Ok(Ok(ExecutorExit::Ended | ExecutorExit::Parked | ExecutorExit::Released)) => {
             engine.failures.clear(fence.run);
@@ -197,11 +197,11 @@ fn slot_freed(engine: &Engine, done: Result<(), JoinError>) {
     if let Err(panic) = done {
         tracing::error!(%panic, "an executor died");
     }
-    // Whatever it was, a slot is free.
+    // However the executor ended, a slot is free.
     engine.wakeups.scheduler.notify_one();
 }
 
-/// How long nothing will be due, as far as the store knows.
+/// Returns how long nothing will be due, as far as the store knows.
 async fn wait_until_due(engine: &Engine) -> Duration {
     let poll = engine.settings().poll_interval;
     match engine.store.next_due().await {
@@ -267,7 +267,7 @@ async fn tidy(engine: &Engine) -> StoreResult<()> {
     Ok(())
 }
 
-/// Lets go of worktrees whose runs are gone.
+/// Removes worktrees whose runs were deleted.
 async fn sweep_worktrees(engine: &Engine) -> StoreResult<()> {
     let all = ListFilter {
         archived: true,

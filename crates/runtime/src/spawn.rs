@@ -1,4 +1,4 @@
-//! What a run's delegation tools can do: start children and manage them.
+//! Starts and manages children, for the delegation tools of a run.
 
 use std::path::Path;
 
@@ -18,10 +18,10 @@ use crate::engine::{Engine, store_failed};
 use crate::planner::Requester;
 use crate::requeue;
 
-/// How much of a child's result a listing shows.
+/// Characters of a child's result in a listing.
 const LISTED_RESULT_CHARS: usize = 200;
-/// Tries to admit a child while the store fails, about a minute. Nothing else of the run could be
-/// written meanwhile either; a cancel or a deadline ends the wait.
+/// Attempts to admit a child while the store fails, about a minute. Nothing else of the run could
+/// be written meanwhile either; a cancel or a deadline ends the wait.
 const MAX_ADMIT_ATTEMPTS: u32 = 64;
 
 /// Starts and manages children for one call of one run.
@@ -32,7 +32,7 @@ pub(crate) struct RunSpawner<'a> {
     pub(crate) call: &'a CallId,
     /// The folder that the run works in.
     pub(crate) workspace: &'a Path,
-    /// When everything that it starts has to be done.
+    /// Deadline of everything that the run starts.
     pub(crate) not_after: Option<Timestamp>,
 }
 
@@ -106,7 +106,7 @@ impl Spawner for RunSpawner<'_> {
 
 impl RunSpawner<'_> {
     /// Admits a child. A commit that is reported as failed may have happened, so the same admission
-    /// is tried again: the store finds what an earlier try wrote.
+    /// is repeated: the store finds what an earlier attempt wrote.
     async fn admit(&self, run: RunId, spec: &RunSpec) -> StoreResult<Admission> {
         let mut tries = 0;
         loop {
@@ -199,8 +199,8 @@ impl RunSpawner<'_> {
         answer(text(self.spec.lang, key, &[("label", child.label.into())]))
     }
 
-    /// The question that is meant, by its own id, or by the id or label of the child that asks it, and
-    /// the child. A child that asks several things has to be answered by their ids.
+    /// Finds a question and the child that asks it, by the question's id, or by the child's id or
+    /// label. A child with several open questions has to be answered by their ids.
     async fn question(&self, wanted: &str) -> Option<(OpenRequest, RunRecord)> {
         if let Ok(asked) = self.engine.store.find_request(wanted).await
             && let Some(found) = self.of_own_child(asked).await
@@ -225,8 +225,8 @@ impl RunSpawner<'_> {
         own.then_some((asked, child))
     }
 
-    /// Answers a question of a child, or hands it on to a person. A parent can answer questions,
-    /// and never approve anything: what it says is a model's word.
+    /// Answers a question of a child, or escalates it to a person. A parent can answer questions
+    /// but never approve anything: its answer is a model's text.
     async fn answer(&self, wanted: &str, words: Option<String>) -> ToolReply {
         let found = self.question(wanted).await;
         let (asked, child) = found
@@ -279,7 +279,7 @@ impl RunSpawner<'_> {
         answer(t!(self.spec.lang, "changes-discarded", label = child.label))
     }
 
-    /// What children wrote is data for their parent, however it is asked for.
+    /// Frames the text of children as data for their parent.
     fn framed(&self, words: &str) -> String {
         sortie_agent::frame(self.spec.lang, &self.claim.fence.run.to_string(), words)
     }
@@ -296,7 +296,7 @@ impl RunSpawner<'_> {
             .map_err(|error| ToolFailure::new(error.to_string()))
     }
 
-    /// The child that the model means by an id, a prefix of one, or a label.
+    /// Finds a child by its id, a prefix of it, or its label.
     async fn child(&self, wanted: &str) -> Result<RunRecord, ToolFailure> {
         let wanted = wanted.trim();
         let children = self.children().await?;
@@ -350,7 +350,7 @@ impl RunSpawner<'_> {
     }
 }
 
-/// Why a run was not admitted, for whoever asked for it.
+/// Returns why the store refused a run, as a sentence for the caller.
 pub(crate) fn refusal_text(lang: Lang, refusal: &Refusal) -> String {
     match refusal {
         Refusal::TreeFull { max } => {

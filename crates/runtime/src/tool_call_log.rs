@@ -12,27 +12,24 @@ use sortie_core::{
 /// One tool call of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ToolCallLog {
-    /// The run.
     pub run_id: RunId,
-    /// The session that asked for the run.
+    /// The session that the run belongs to.
     pub requester_session: SessionKey,
-    /// The call.
     pub call_id: CallId,
-    /// The tool, as the model spelled it.
+    /// The tool name, as the model spelled it.
     pub tool_name: String,
-    /// When the model asked for it.
+    /// When the completion with the call arrived.
     pub called_at: Timestamp,
-    /// With what.
+    /// The arguments.
     pub parameters: Value,
-    /// How it went; `None` while it is open, or if the run ended first.
+    /// How it ended; `None` while it is open, or if the run ended first.
     pub status: Option<ResultStatus>,
-    /// What the model read.
+    /// The result that the model read.
     pub result: Option<String>,
-    /// How long it took.
     pub elapsed_ms: Option<u64>,
 }
 
-/// The tool calls of a journal, in order.
+/// Returns the tool calls of a journal, in order.
 pub(crate) fn tool_calls(entries: &[JournalEntry]) -> Vec<ToolCallLog> {
     let mut calls: Vec<ToolCallLog> = Vec::new();
     let mut places: BTreeMap<CallId, usize> = BTreeMap::new();

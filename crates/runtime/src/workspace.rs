@@ -1,9 +1,8 @@
-//! The folder that a run is admitted to.
+//! Checks the folder that a run is admitted to.
 //!
-//! It is known by a path without links, and everybody who works in it opens it by that path and
-//! follows none: a link that somebody puts there while the run waits, rests or is tried again leads
-//! nobody elsewhere. Only whoever names a folder for a person follows links, once
-//! ([`crate::NewRun::new`]).
+//! The folder is identified by a path without links. Every tool opens it by that path and follows
+//! no link, so a link that is put there while the run waits, is paused or is retried leads nowhere
+//! else. Links are resolved only once, where a person names a folder ([`crate::NewRun::new`]).
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use sortie_text::t;
 
 use crate::planner::SpawnRefused;
 
-/// The folder from the root down, unless a link is on the way by now.
+/// Returns the absolute path of the folder, unless it contains a link.
 pub(crate) fn checked(lang: Lang, folder: &Path) -> Result<PathBuf, SpawnRefused> {
     let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
     match whole.canonicalize() {
@@ -21,7 +20,7 @@ pub(crate) fn checked(lang: Lang, folder: &Path) -> Result<PathBuf, SpawnRefused
             "spawn-workspace-linked",
             path = whole.display().to_string()
         ))),
-        // One that is not there is told about by whoever works in it.
+        // The tools report a folder that does not exist.
         Ok(_) | Err(_) => Ok(whole),
     }
 }
@@ -34,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_taken_by_its_own_path() {
+    fn folders_are_accepted_only_by_a_path_without_links() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
         fs::create_dir_all(root.join("real/inner")).unwrap();

@@ -1,4 +1,4 @@
-//! What others say to a run, and what becomes of it.
+//! Applies inbox messages to the state of a run.
 
 use sortie_core::{ChildRef, InboxItem, Message, Outcome, ResultStatus, ToolResult};
 use sortie_text::text;
@@ -41,8 +41,8 @@ impl RunState {
         self.answer_finished_waits();
     }
 
-    /// What reached a run too late to be read is in its history for whoever goes on from there. It
-    /// answers nothing and changes nothing else: the end was decided without it.
+    /// Adds messages that arrived too late to the history, for a run that continues from it. They
+    /// answer no call and change nothing else: the outcome was decided without them.
     pub(super) fn inbox_unread(&mut self, items: &[InboxItem]) {
         for item in items {
             if !self.is_new(item) {
@@ -62,7 +62,7 @@ impl RunState {
         }
     }
 
-    /// Whether nobody has said this before. A child reports once, and is not waited for then.
+    /// Returns whether this message is new. A child reports once, and is not waited for afterwards.
     fn is_new(&mut self, item: &InboxItem) -> bool {
         match item {
             InboxItem::Announcement(announcement) => {
@@ -73,7 +73,7 @@ impl RunState {
         }
     }
 
-    /// How the model reads a message; a reply is the answer of a call.
+    /// Returns how the model reads a message; a reply is the result of a call instead.
     fn notice_text(&self, item: &InboxItem) -> Option<String> {
         let lang = self.spec.lang;
         match item {
@@ -155,8 +155,8 @@ impl RunState {
         }
     }
 
-    /// Whoever has said its last word while somebody spoke to it answers that too. A worktree that
-    /// was collected cannot be worked in any more.
+    /// Lets a run that has given its final answer reply to a message that arrived meanwhile. Not if
+    /// its worktree was collected: the run cannot work there any more.
     fn answer_before_ending(&mut self) {
         if let Phase::Concluding(Outcome::Completed { .. }) = self.phase
             && self.collected.is_none()
@@ -167,7 +167,7 @@ impl RunState {
         }
     }
 
-    /// Asks the model once more, and keeps a result that there already is.
+    /// Calls the model once more, and keeps a result that exists.
     pub(super) fn call_model_again(&mut self) {
         let before = std::mem::replace(&mut self.phase, Phase::AwaitingModel);
         if let Phase::Concluding(result @ Outcome::Completed { .. }) = before {

@@ -64,7 +64,7 @@ fn check(text: &str, balances: &[Balance], expected: Result<(u64, u64, u64), Una
 }
 
 #[test]
-fn an_answer_is_as_long_as_the_account_can_pay() {
+fn output_tokens_are_limited_by_the_account() {
     // 4 bytes, 16 around the message, 1,000 around everything.
     check("four", &[], Ok((1_020 + 1_000, 2 * 1_020 + 10_000, 1_000)));
     check(
@@ -80,7 +80,7 @@ fn an_answer_is_as_long_as_the_account_can_pay() {
 }
 
 #[test]
-fn what_is_too_short_is_not_asked() {
+fn a_call_with_too_few_output_tokens_is_refused() {
     let tokens = balance(BudgetKind::Tokens, 2_000, 950);
     check("four", &[tokens], Err(Unaffordable::Short(tokens)));
     let usd = balance(BudgetKind::Usd, 2_600, 0);
@@ -95,7 +95,7 @@ fn what_is_too_short_is_not_asked() {
 }
 
 #[test]
-fn what_was_counted_is_not_guessed_again() {
+fn counted_tokens_are_not_estimated_again() {
     let long = "x".repeat(100_000);
     let counted = CountedTokens {
         messages: 1,
@@ -106,7 +106,7 @@ fn what_was_counted_is_not_guessed_again() {
 }
 
 #[test]
-fn an_unknown_price_of_an_answer_is_what_was_set_aside() {
+fn an_unknown_cost_is_charged_as_reserved() {
     let reserved = Amount {
         tokens: 500,
         usd_micros: 700,

@@ -1,4 +1,4 @@
-//! What a run may spend: set aside before it is spent, and the end of the run where it is not there.
+//! Reserves and charges what a run spends, and ends the run when an account is empty.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::Executor;
 use crate::budget::{self, Unaffordable};
 use crate::journal_writer::JournalWriteError;
 
-/// How often is looked whether others have given something back.
+/// Interval between two checks for refunds.
 const REFUND_POLL: Duration = Duration::from_millis(100);
-/// How long that is waited for. Whoever waits holds a slot that others may need.
+/// Longest wait for a refund. The waiting run occupies a slot that other runs may need.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Whether the account of a run covers a model call.
@@ -103,7 +103,7 @@ impl Executor {
                 self.refund_wait = Duration::ZERO;
                 Ok(Reservation::Reserved(provision.amount))
             }
-            // Somebody else of the tree was faster.
+            // Another run of the tree has reserved it first.
             Reserved::Short { balance } => {
                 self.wait_or_end(balance, balance.reserved > 0).await?;
                 Ok(Reservation::Retry)
@@ -111,7 +111,8 @@ impl Executor {
         }
     }
 
-    /// What is only set aside by others may come back: it is waited for, for a while.
+    /// Waits a moment for refunds if other runs have reserved the rest of the budget, else ends the
+    /// run.
     async fn wait_or_end(
         &mut self,
         balance: Balance,
@@ -121,14 +122,14 @@ impl Executor {
             return self.end_on_budget(balance).await;
         }
         self.refund_wait += REFUND_POLL;
-        // Interrupted or not, the machine is asked again.
+        // Interrupted or not, the next step is decided again.
         self.interruptions(Duration::ZERO)
             .race(tokio::time::sleep(REFUND_POLL))
             .await;
         Ok(())
     }
 
-    /// Ends the run, because an account is empty.
+    /// Ends the run because an account is empty.
     pub(super) async fn end_on_budget(
         &mut self,
         balance: Balance,

@@ -1,4 +1,4 @@
-//! How a run ends, for its executor.
+//! The end of a run, as its executor writes it.
 
 use sortie_core::{
     Blob, Event, Fence, Finish, Finishing, Outcome, Reason, StoreResult, Summary, Unread,
@@ -40,8 +40,8 @@ impl Executor {
         self.end(outcome, unread).await
     }
 
-    /// How the run ends, if the claim before this one may have collected its worktree already: there
-    /// is nothing to go on in, whatever was said to it since.
+    /// Returns the outcome of a run whose worktree an earlier claim may have collected already: the
+    /// run cannot continue there, whatever its inbox contains.
     pub(super) fn decided_outcome(&self) -> Option<Outcome> {
         let state = self.journal.state();
         state.worktree()?;
@@ -54,7 +54,7 @@ impl Executor {
         outcome: Outcome,
         unread: Unread,
     ) -> Result<FinishResult, JournalWriteError> {
-        // Before anything is collected: they could still change it.
+        // Before the worktree is collected: leftover processes could still change it.
         let interrupted = self.journal.state().interrupted_calls();
         stop_calls(&self.engine, self.fence.run, interrupted).await;
         let (events, blobs) = self.collect().await;
@@ -70,14 +70,15 @@ impl Executor {
             audit: audit.clone(),
             unread,
         });
-        // The store keeps the order and refuses the end if something before it was lost, so the end
-        // need not wait for what was written before it to be durable.
+        // The store keeps the order of writes and refuses the end if an earlier one was lost, so
+        // the end need not wait until the earlier ones are durable.
         let (finished, flushed) = futures::join!(finishing, self.journal.flush());
         flushed?;
         match finished? {
             Finishing::Ended(report) => {
                 crash::point(Point::AfterFinish);
-                // Descendants that a crash interrupted end with it, and no process executes them.
+                // Descendants that a crash interrupted end with the run, and no process executes
+                // them.
                 let ended = report.ended.iter().map(|ended| ended.run);
                 let others = ended.filter(|run| *run != self.fence.run);
                 stop_leftovers(&self.engine, others.collect()).await;
@@ -91,8 +92,8 @@ impl Executor {
         }
     }
 
-    /// Keeps what was changed in the run's own worktree. A worktree that cannot be collected stays
-    /// where it is, and can be looked at by `sortie tasks diff`.
+    /// Collects the changes in the run's worktree. A worktree that cannot be collected stays where
+    /// it is; `sortie tasks diff` shows it.
     async fn collect(&mut self) -> (Vec<Event>, Vec<Blob>) {
         if self.journal.state().worktree().is_none() {
             return (Vec::new(), Vec::new());
@@ -117,7 +118,7 @@ impl Executor {
     }
 }
 
-/// Ends a run whose journal cannot be read, with what its record still says.
+/// Ends a run whose journal cannot be read, with the summary of its record.
 pub(super) async fn give_up(
     engine: &Engine,
     fence: Fence,
@@ -129,13 +130,13 @@ pub(super) async fn give_up(
     Ok(ExecutorExit::Ended)
 }
 
-/// Ends a run whose executor stops again and again, because the store refuses what it writes.
+/// Ends a run whose executor fails again and again, because the store refuses its writes.
 pub(crate) async fn end_failing(engine: &Engine, fence: Fence, what: &str) -> StoreResult<()> {
     let message = text(engine.lang(), "fail-stuck", &[("what", what.into())]);
     fail(engine, fence, Reason::Interrupted, message).await
 }
 
-/// Ends a run without its fold, with what its record says.
+/// Ends a run without its fold, with the summary of its record.
 async fn fail(engine: &Engine, fence: Fence, reason: Reason, message: String) -> StoreResult<()> {
     let record = engine.store.get(fence.run).await?;
     let partial = record.summary.last_text.clone();

@@ -7,22 +7,22 @@ use sortie_core::{
 use super::{Runtime, RuntimeError};
 
 impl Runtime {
-    /// What runs ask and nobody has replied to, or all of it.
+    /// Lists the requests that match the filter: open ones, or all.
     pub async fn requests(&self, filter: RequestFilter) -> Result<Vec<OpenRequest>, RuntimeError> {
         Ok(self.engine.store.requests(filter).await?)
     }
 
-    /// The request that a person means by the beginning of its id.
+    /// Finds a request by a prefix of its id.
     pub async fn find_request(&self, prefix: &str) -> Result<OpenRequest, RuntimeError> {
         Ok(self.engine.store.find_request(prefix).await?)
     }
 
-    /// Replies to a request, as a person. The first reply holds.
+    /// Replies to a request, as a person. The first reply counts.
     pub async fn reply(&self, request: &RequestId, reply: Reply) -> Result<Replied, RuntimeError> {
         Ok(self.engine.reply(request, reply).await?)
     }
 
-    /// What persons have allowed for a session.
+    /// Lists the grants of a session.
     pub async fn grants(
         &self,
         tenant: Option<&Tenant>,
@@ -31,7 +31,7 @@ impl Runtime {
         Ok(self.engine.store.grants(tenant, session).await?)
     }
 
-    /// Takes back what a person allowed; all of it if no rule is named.
+    /// Revokes the grant of this rule, or all grants of the session; returns how many.
     pub async fn revoke(
         &self,
         tenant: Option<&Tenant>,

@@ -5,12 +5,12 @@ use sortie_core::{AuditFilter, AuditLine, AuditReport};
 use super::{Runtime, RuntimeError};
 
 impl Runtime {
-    /// What happened to calls.
+    /// Lists the audit entries that match the filter.
     pub async fn audit(&self, filter: AuditFilter) -> Result<Vec<AuditLine>, RuntimeError> {
         Ok(self.engine.store.audit(filter).await?)
     }
 
-    /// Checks the whole audit.
+    /// Verifies the hash chain of the audit.
     pub async fn verify_audit(&self) -> Result<AuditReport, RuntimeError> {
         Ok(self.engine.store.verify_audit().await?)
     }

@@ -5,7 +5,7 @@ use sortie_core::{Begun, RunId};
 use super::{Runtime, RuntimeError};
 
 impl Runtime {
-    /// Notes that a request begins which is to take effect once; tells what is known of its key.
+    /// Records that a request with an idempotency key begins; returns what is known of the key.
     pub async fn begin_once(
         &self,
         key: &str,
@@ -19,7 +19,7 @@ impl Runtime {
             .await?)
     }
 
-    /// Notes how such a request was answered.
+    /// Records the response to such a request.
     pub async fn complete_once(
         &self,
         key: &str,
@@ -29,7 +29,7 @@ impl Runtime {
         Ok(self.engine.store.complete(key, status, body).await?)
     }
 
-    /// Forgets such a request, which changed nothing.
+    /// Removes the record of such a request, which changed nothing.
     pub async fn forget_once(&self, key: &str) -> Result<(), RuntimeError> {
         Ok(self.engine.store.forget(key).await?)
     }

@@ -10,15 +10,15 @@ use sortie_core::{
 use super::{Runtime, RuntimeError};
 use crate::tool_call_log::{ToolCallLog, tool_calls};
 
-/// How many runs of a tree a time line shows: more than a tree has by default.
+/// Runs of a tree that a timeline shows: more than a tree has by default.
 const MAX_TIMELINE_RUNS: u32 = 1_000;
-/// How many stretches they have together, and how many one of them has at most: some megabytes as
-/// JSON, and more than a screen has dots.
+/// Spans of all runs together, and of one run: some megabytes as JSON, and more than a screen has
+/// pixels.
 const MAX_TIMELINE_SPANS: usize = 30_000;
 const MAX_TASK_SPANS: usize = 3_000;
 
 impl Runtime {
-    /// What a run was admitted with.
+    /// Returns the spec that a run was admitted with.
     pub async fn spec(&self, run: RunId) -> Result<RunSpec, RuntimeError> {
         let first = self.engine.store.first(run).await?;
         match first.map(|entry| entry.event) {
@@ -32,12 +32,13 @@ impl Runtime {
         }
     }
 
-    /// The journal of a run after `after`.
+    /// Returns the journal of a run after `after`.
     pub async fn events(&self, run: RunId, after: Seq) -> Result<Vec<JournalEntry>, RuntimeError> {
         Ok(self.engine.store.read(run, after).await?)
     }
 
-    /// The journal of a run after `after`: as many entries as have so many bytes, at least one.
+    /// Returns the journal of a run after `after`: as many entries as fit into `max_bytes`, at
+    /// least one.
     pub async fn events_part(
         &self,
         run: RunId,
@@ -47,23 +48,23 @@ impl Runtime {
         Ok(self.engine.store.read_part(run, after, max_bytes).await?)
     }
 
-    /// The transcript of a run, for people.
+    /// Returns the transcript of a run, for people.
     pub async fn transcript(&self, run: RunId) -> Result<Vec<TranscriptLine>, RuntimeError> {
         Ok(transcript(&self.events(run, Seq(0)).await?))
     }
 
-    /// The tool calls of a run.
+    /// Returns the tool calls of a run.
     pub async fn tool_calls(&self, run: RunId) -> Result<Vec<ToolCallLog>, RuntimeError> {
         Ok(tool_calls(&self.events(run, Seq(0)).await?))
     }
 
-    /// A long output of a run.
+    /// Returns a long output of a run.
     pub async fn blob(&self, run: RunId, id: &BlobId) -> Result<Option<Vec<u8>>, RuntimeError> {
         Ok(self.engine.store.blob(run, id).await?)
     }
 
-    /// What the journal of a run says beside its record, up to its end there or later; `None` if the
-    /// journal was removed.
+    /// Returns what the journal of a run tells besides its record, up to the head of the record or
+    /// later; `None` if the journal was removed.
     pub async fn particulars(
         &self,
         record: &RunRecord,
@@ -95,9 +96,9 @@ impl Runtime {
         Ok(particulars)
     }
 
-    /// What the runs of a tree waited for, and what made the whole take as long as it did; and how many
-    /// runs are not shown. Of a very large tree those are the older ones, though never its root. A tree
-    /// whose journals are gone has no time line, and one that never was is an error.
+    /// Returns what the runs of a tree waited for, which waits determined the total time, and how
+    /// many runs are left out. Those are the oldest of a very large tree, but never its root. A
+    /// tree whose journals were removed has an empty timeline; an unknown root is an error.
     pub async fn timeline(&self, root: RunId) -> Result<(Timeline, u64), RuntimeError> {
         self.get(root).await?;
         let filter = ListFilter {
@@ -123,20 +124,19 @@ impl Runtime {
         Ok((line, all.saturating_sub(runs.len() as u64)))
     }
 
-    /// Checks every journal.
+    /// Verifies the hash chain of every journal.
     pub async fn verify(&self) -> Result<VerifyReport, RuntimeError> {
         Ok(self.engine.store.verify().await?)
     }
 }
 
-/// The first so many of these, the root always among them: everything else is told by how it belongs
-/// to it.
+/// Returns the first `most` runs, always with the root, which all others are placed under.
 fn with_root(root: RunId, newest: impl Iterator<Item = RunId>, most: usize) -> Vec<RunId> {
     let others = newest.filter(|run| *run != root);
     std::iter::once(root).chain(others).take(most).collect()
 }
 
-/// Does what takes a processor long where nobody else waits for it.
+/// Runs a long computation on a blocking thread.
 async fn on_a_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, RuntimeError> {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_line_never_loses_its_root() {
+    fn a_truncated_timeline_keeps_its_root() {
         let run = |number: u128| RunId::from_uuid(uuid::Uuid::from_u128(number));
         let tree = || (1..=5).rev().map(run);
         assert_eq!(with_root(run(1), tree(), 3), [run(1), run(5), run(4)]);

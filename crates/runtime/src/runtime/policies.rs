@@ -8,10 +8,10 @@ use super::{Runtime, RuntimeError};
 use crate::agents::Agents;
 use crate::new_run::NewRun;
 
-/// What a run may do, and who says so.
+/// What a run may do, and which layers decide so.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyView {
-    /// The hash by which audits name the policy.
+    /// The hash that identifies the policy in the audit.
     pub hash: String,
     /// How calls that change something are treated.
     pub mode: Mode,
@@ -19,50 +19,50 @@ pub struct PolicyView {
     pub read_only: bool,
     /// Whether commands that look dangerous are treated like all others.
     pub allow_dangerous: bool,
-    /// The rules, in the order in which they are asked.
+    /// The rules, in order of evaluation.
     pub layers: Vec<PolicyLayer>,
-    /// What holds for each tool, as far as that does not depend on arguments.
+    /// The ruling of each tool, as far as it does not depend on arguments.
     pub tools: Vec<(String, Ruling)>,
 }
 
-/// Whose policy is asked about a call.
+/// Whose policy decides about a call.
 #[derive(Clone, Debug)]
 pub enum Whose {
-    /// That of a run, as it was admitted.
+    /// The policy of a run, as admitted.
     Run(RunId),
-    /// That of a run which would be admitted now.
+    /// The policy of a run that would be admitted now.
     Agent {
-        /// Its agent.
+        /// The agent of the run.
         name: String,
-        /// Everything else about it; for a subagent, about its parent.
+        /// The request; for a subagent, that of its parent.
         new: Box<NewRun>,
     },
 }
 
-/// What would become of a call.
+/// What would be decided about a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explained {
-    /// The run that would make it.
+    /// The spec of the run that would make it.
     pub spec: RunSpec,
-    /// What was decided, and what every layer says.
+    /// The decision, and those of every layer.
     pub explanation: Explanation,
-    /// Who keeps the tool from a run that was not given it.
+    /// The layer that removed the tool, if the run does not have it.
     pub taken_away_by: Option<String>,
 }
 
 impl Runtime {
-    /// The agents that runs can be made from.
+    /// Returns the agents that runs can be created from.
     pub fn agents(&self) -> &Agents {
         &self.engine.planner.agents
     }
 
-    /// What a run may do, and who says so.
+    /// Returns what a run may do, and which layers decide so.
     pub async fn policy_view(&self, run: RunId) -> Result<PolicyView, RuntimeError> {
         let spec = self.spec(run).await?;
         Ok(self.engine.planner.policy_view(&spec))
     }
 
-    /// What would become of a call, and what every layer says about it. Nothing is run.
+    /// Returns what would be decided about a call, and what every layer decides. Runs nothing.
     pub async fn explain(
         &self,
         whose: Whose,

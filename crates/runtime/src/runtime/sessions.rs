@@ -8,17 +8,17 @@ use super::tasks::check_message;
 use super::{Runtime, RuntimeError};
 use crate::new_run::NewRun;
 
-/// Where a message went.
+/// Where a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// The run that hears it.
+    /// The run that reads the message.
     pub run: RunId,
-    /// Whether that run was under way already.
+    /// Whether that run was active already.
     pub steered: bool,
 }
 
 impl Runtime {
-    /// Conversations, the one with the latest turn first.
+    /// Lists conversations, the one with the latest turn first.
     pub async fn sessions(
         &self,
         filter: SessionFilter,
@@ -26,17 +26,17 @@ impl Runtime {
         Ok(self.engine.store.sessions(filter).await?)
     }
 
-    /// Says something in a conversation, as a person: to its last turn while that is under way, or
-    /// in a new turn that goes on from it. `new.task` is the message.
+    /// Sends a message to a conversation, as a person: to its last turn while that is active, else
+    /// in a new turn that continues from it. `new.task` is the message.
     pub async fn say(&self, new: NewRun) -> Result<Said, RuntimeError> {
         self.say_if(None, new, |_| Ok(())).await
     }
 
-    /// The same, if whoever speaks may go on from the last turn: that is asked about what the turn was
-    /// admitted with, while nobody else can begin another.
+    /// The same, if the caller may continue the last turn: `may_go_on` checks the spec of that turn
+    /// while no other caller can start one.
     ///
-    /// `turn` is the id of the turn that this begins, if it was chosen before. Beginning it twice
-    /// makes one turn.
+    /// `turn` is the id of a new turn, if it was chosen before. Repeating the call with it creates
+    /// one turn.
     pub async fn say_if<E: From<RuntimeError> + Send>(
         &self,
         turn: Option<RunId>,
@@ -93,7 +93,7 @@ impl Runtime {
                         steered: true,
                     });
                 }
-                // It ended a moment ago, so this begins the next turn.
+                // The turn has just ended, so this message starts the next one.
                 Err(StoreError::WrongState { status, .. }) if status.is_terminal() => {}
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),
@@ -113,7 +113,7 @@ impl Runtime {
     }
 }
 
-/// Whether the history of a turn is still there.
+/// Returns whether the history of a turn still exists.
 fn can_continue(last: &RunRecord) -> bool {
     last.cleaned_at.is_none() && last.archived_at.is_none()
 }

@@ -16,9 +16,9 @@ use crate::new_run::NewRun;
 use crate::planner::label_of;
 use crate::spawn::refusal_text;
 
-/// How often, at most, a delivery is looked for before a record is removed.
+/// Checks for pending deliveries before records are deleted anyway.
 const MAX_DELIVERY_POLLS: u32 = 50;
-/// Between two such looks, unless a notification arrives.
+/// Interval between two such checks, unless a notification arrives.
 const DELIVERY_POLL: Duration = Duration::from_millis(50);
 
 impl Runtime {
@@ -27,12 +27,12 @@ impl Runtime {
         self.create_as(self.new_run_id(), new).await
     }
 
-    /// A fresh id, for a run that is to be made with [`Runtime::create_as`].
+    /// Returns a new id, for [`Runtime::create_as`].
     pub fn new_run_id(&self) -> RunId {
         self.engine.clock.new_run_id()
     }
 
-    /// Admits a run under an id that was chosen before. Doing it twice makes one run.
+    /// Admits a run under an id that was chosen before. Repeating the call creates one run.
     pub async fn create_as(&self, run: RunId, new: NewRun) -> Result<RunId, RuntimeError> {
         if let Some(earlier) = new.continues {
             self.require_ended(earlier).await?;
@@ -41,7 +41,7 @@ impl Runtime {
         self.register(run, spec).await
     }
 
-    /// Admits a run that is already decided, under this id.
+    /// Admits a run with a complete spec, under this id.
     pub async fn register(&self, run: RunId, spec: RunSpec) -> Result<RunId, RuntimeError> {
         let admission = self
             .engine
@@ -65,13 +65,13 @@ impl Runtime {
         }
     }
 
-    /// Admits a run that branches off another after one of its entries, and goes on from there with
-    /// another model or another right to change things. What the other did stays done.
+    /// Admits a run that branches off another after one of its entries, and continues from there,
+    /// possibly with another model or mode. The effects of the other run stay.
     pub async fn fork(&self, fork: Fork) -> Result<RunId, RuntimeError> {
         self.fork_as(fork, self.new_run_id()).await
     }
 
-    /// The same under an id that was chosen before. Doing it twice makes one run.
+    /// The same under an id that was chosen before. Repeating the call creates one run.
     pub async fn fork_as(&self, fork: Fork, run: RunId) -> Result<RunId, RuntimeError> {
         let other = fork.point.run;
         let mut spec = self.spec(other).await?;
@@ -81,13 +81,13 @@ impl Runtime {
         self.register(run, spec).await
     }
 
-    /// Admits a new run, the first of a tree of its own, with everything that another was admitted
-    /// with: task, agent, model, folder, session, limits and what it may do.
+    /// Admits a new root run with the spec of another: task, agent, model, folder, session, limits
+    /// and authority.
     pub async fn retry(&self, run: RunId) -> Result<RunId, RuntimeError> {
         self.retry_as(run, self.new_run_id()).await
     }
 
-    /// The same under an id that was chosen before. Doing it twice makes one run.
+    /// The same under an id that was chosen before. Repeating the call creates one run.
     pub async fn retry_as(&self, run: RunId, again: RunId) -> Result<RunId, RuntimeError> {
         self.require_ended(run).await?;
         let mut spec = self.spec(run).await?;
@@ -114,8 +114,8 @@ impl Runtime {
         admitted
     }
 
-    /// What a run may spend when it, or a branch of it, runs again in a tree of its own: what it was
-    /// granted for itself, and of everything else what its tree has left, time included.
+    /// Returns the budget of a run that runs again, or is forked, as a root: what was granted to
+    /// the run itself, and of everything else what is left in its tree, time included.
     pub(crate) async fn budget_alone(
         &self,
         run: RunId,
@@ -159,7 +159,7 @@ impl Runtime {
         }
     }
 
-    /// Changes label or priority of a run that waits in the queue.
+    /// Changes the label or priority of a queued run.
     pub async fn update(
         &self,
         run: RunId,
@@ -182,7 +182,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Wants a run and all its descendants stopped.
+    /// Cancels a run and all its descendants.
     pub async fn cancel(&self, run: RunId, reason: &str) -> Result<CancelReport, RuntimeError> {
         let cancellation = Cancellation {
             by: CancelledBy::Person,
@@ -191,7 +191,7 @@ impl Runtime {
         Ok(self.engine.cancel(run, cancellation).await?)
     }
 
-    /// Adds to a run's instruction, as a person.
+    /// Sends a message to a run, as a person.
     pub async fn steer(&self, run: RunId, text: &str) -> Result<(), RuntimeError> {
         check_message(text)?;
         let item = InboxItem::Steer {
@@ -203,12 +203,12 @@ impl Runtime {
         Ok(())
     }
 
-    /// Wants a run and everything below it to rest; returns those that were not told so before.
+    /// Pauses a run and all its descendants; returns those that were not paused before.
     ///
-    /// Whoever waits rests at once. One that is executed ends its present tool call or question and
-    /// gives its slot back then; nothing that has happened happens again. It stays so, also after a
-    /// restart, until [`Runtime::unpause`]. Its deadlines go on counting, requests of it expire, and
-    /// messages for it are kept. Cancelling it ends it as ever.
+    /// A waiting run is paused at once. A run that is executed completes its present tool call or
+    /// model call and then releases its slot; nothing is repeated. It stays paused, also after a
+    /// restart, until [`Runtime::unpause`]. Its deadlines continue to count, its requests can
+    /// expire, and its inbox keeps messages. It can be cancelled as usual.
     pub async fn pause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
         let report = self.engine.store.pause(run, self.now()).await?;
         for run in &report.held {
@@ -219,7 +219,7 @@ impl Runtime {
         Ok(self.publish_pause(report, &NotificationKind::Paused))
     }
 
-    /// Lets a run and everything below it go on; returns those that rested.
+    /// Resumes a run and all its descendants; returns those that were paused.
     pub async fn unpause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
         let report = self.engine.store.unpause(run, self.now()).await?;
         for run in &report.held {
@@ -241,22 +241,22 @@ impl Runtime {
         report.changed.into_iter().map(tell).collect()
     }
 
-    /// One record.
+    /// Returns one record.
     pub async fn get(&self, run: RunId) -> Result<RunRecord, RuntimeError> {
         Ok(self.engine.store.get(run).await?)
     }
 
-    /// The run that a person means by a prefix.
+    /// Finds a run by a prefix of its id.
     pub async fn resolve(&self, prefix: &str) -> Result<RunId, RuntimeError> {
         Ok(self.engine.store.resolve(prefix).await?)
     }
 
-    /// Records, newest first.
+    /// Lists records, newest first.
     pub async fn list(&self, filter: ListFilter) -> Result<Vec<RunRecord>, RuntimeError> {
         Ok(self.engine.store.list(filter).await?)
     }
 
-    /// Runs that have started and not ended.
+    /// Lists the runs that have started and not ended.
     pub async fn running(&self) -> Result<Vec<RunRecord>, RuntimeError> {
         self.list(ListFilter {
             statuses: vec![Status::Running],
@@ -265,17 +265,17 @@ impl Runtime {
         .await
     }
 
-    /// How many runs have started and not ended.
+    /// Returns how many runs have started and not ended.
     pub async fn count(&self) -> Result<u64, RuntimeError> {
         Ok(self.stats(ListFilter::default()).await?.running)
     }
 
-    /// How many runs are in which state.
+    /// Returns how many runs are in which state.
     pub async fn stats(&self, filter: ListFilter) -> Result<Stats, RuntimeError> {
         Ok(self.engine.store.stats(filter).await?)
     }
 
-    /// Tries a blocked delivery again, or gives it up for good.
+    /// Retries a blocked delivery, or gives it up for good.
     pub async fn unblock(&self, run: RunId, choice: Unblock) -> Result<(), RuntimeError> {
         self.engine
             .store
@@ -287,7 +287,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Removes a run and its descendants; cancels them first if they have not ended.
+    /// Deletes a run and its descendants; cancels them first if they have not ended.
     pub async fn delete(&self, run: RunId) -> Result<u64, RuntimeError> {
         if !self.get(run).await?.status.is_terminal() {
             self.cancel(run, "it is to be deleted").await?;
@@ -302,7 +302,7 @@ impl Runtime {
         Ok(count)
     }
 
-    /// Removes the records of trees that ended longer ago than `age`.
+    /// Deletes the records of trees that ended longer ago than `age`.
     pub async fn clean_up(&self, age: Duration) -> Result<u64, RuntimeError> {
         let before = self.engine.clock.now().plus_ms(-millis(age));
         let removed = self.engine.store.clean_up(before).await?;
@@ -311,9 +311,9 @@ impl Runtime {
         Ok(count)
     }
 
-    /// Waits until the results of an ended run and everything below it have arrived: a record that
-    /// still owes a delivery cannot be removed. Places outside may take longer than anybody wants to
-    /// wait.
+    /// Waits until the results of an ended run and its descendants are delivered: a record with a
+    /// pending delivery cannot be deleted. Gives up after a while, because sinks may be
+    /// unreachable.
     async fn wait_for_deliveries(&self, run: RunId) -> Result<(), RuntimeError> {
         let mut notifications = self.subscribe();
         for _ in 0..MAX_DELIVERY_POLLS {
@@ -354,7 +354,7 @@ impl Runtime {
     }
 }
 
-/// Refuses a message that nobody can have meant.
+/// Refuses a message that is too long.
 pub(crate) fn check_message(text: &str) -> Result<(), RuntimeError> {
     if text.chars().count() > MAX_MESSAGE_CHARS {
         return Err(RuntimeError::Refused(format!(

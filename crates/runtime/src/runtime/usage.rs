@@ -1,4 +1,4 @@
-//! What runs used, and how busy lanes and models are.
+//! Usage of runs, and load of lanes and models.
 
 use sortie_core::{
     Lane, ListFilter, ModelState, Timestamp, Usage, UsageLine, UsagePlace, UsagePoint,
@@ -6,21 +6,22 @@ use sortie_core::{
 
 use super::{Runtime, RuntimeError};
 
-/// How full a lane is.
+/// The load of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneState {
     /// The lane.
     pub lane: Lane,
     /// How many runs may be executed at once.
     pub limit: u32,
-    /// How many are.
+    /// How many are executed.
     pub claimed: u64,
     /// How many wait for a slot.
     pub queued: u64,
 }
 
 impl Runtime {
-    /// What runs that began since a moment came to, in stretches of `bucket_ms`, oldest first.
+    /// Returns the usage of runs that began since `since`, in intervals of `bucket_ms`, oldest
+    /// first.
     pub async fn usage_series(
         &self,
         filter: ListFilter,
@@ -34,7 +35,7 @@ impl Runtime {
             .await?)
     }
 
-    /// What runs used, by session, agent and model: the lines after a place, at most so many.
+    /// Returns the usage by session, agent and model: at most `limit` lines after `after`.
     pub async fn usage(
         &self,
         filter: ListFilter,
@@ -44,12 +45,12 @@ impl Runtime {
         Ok(self.engine.store.usage(filter, after, limit).await?)
     }
 
-    /// What runs used, all together.
+    /// Returns the total usage.
     pub async fn used(&self, filter: ListFilter) -> Result<Usage, RuntimeError> {
         Ok(self.engine.store.used(filter).await?)
     }
 
-    /// How full the lanes are.
+    /// Returns the load of the lanes.
     pub async fn lanes(&self) -> Result<Vec<LaneState>, RuntimeError> {
         let limits = self.engine.settings().lanes;
         let counts = self.engine.store.lanes().await?;
@@ -65,7 +66,7 @@ impl Runtime {
         Ok(states.collect())
     }
 
-    /// How busy the models are that were asked so far.
+    /// Returns the load of the models that were called so far.
     pub fn models_state(&self) -> Vec<ModelState> {
         self.engine.models.states(self.now())
     }
