@@ -50,7 +50,7 @@ impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "run {} differs at event {}: the journal says {}, the machine says {}",
+            "run {} differs at event {}: recorded {}, replayed {}",
             self.run, self.seq, self.recorded, self.replayed
         )
     }
@@ -265,7 +265,7 @@ impl<'a> Replay<'a> {
             let stopped = self.state.stopped(entry.at, cancel);
             return stopped
                 .map(|outcome| Event::Finished { outcome })
-                .ok_or_else(|| differs(entry, "nobody stopped it"));
+                .ok_or_else(|| differs(entry, "the run is not stopped"));
         }
         match self.state.next_step(entry.at, cancel) {
             Step::Finish(outcome) => Ok(Event::Finished { outcome }),
@@ -296,7 +296,7 @@ fn past(tapes: &Tapes, first: &JournalEntry, most: usize) -> Result<PriorHistory
         let Some(beginning) = tape.first() else {
             return Err(differs(
                 first,
-                &format!("the journal of run {run}, which it goes on from, is gone"),
+                &format!("the journal of run {run}, which it continues, was removed"),
             ));
         };
         let is_part = |entry: &&JournalEntry| up_to.is_none_or(|last| entry.seq <= last);
@@ -383,8 +383,8 @@ fn differs(entry: &JournalEntry, replayed: &str) -> Divergence {
 
 fn name(step: &Step) -> &'static str {
     match step {
-        Step::CallModel(_) => "ask the model",
-        Step::Compact(_) => "make the history shorter",
+        Step::CallModel(_) => "call the model",
+        Step::Compact(_) => "shorten the history",
         Step::CallTools(_) => "run calls",
         Step::Wait(_) => "wait for children",
         Step::Finish(_) => "end",

@@ -13,7 +13,7 @@ pub(crate) fn fit(schema: &Value, words: &str) -> Result<String, String> {
     let bare = without_fence(words);
     let value: Value =
         serde_json::from_str(bare).map_err(|error| format!("it is not JSON: {error}"))?;
-    let unusable = |error: String| format!("the schema itself is not usable: {error}");
+    let unusable = |error: String| format!("the schema is invalid: {error}");
     SchemaBounds::of(schema).map_err(unusable)?.admit(&value)?;
     let validator =
         jsonschema::validator_for(schema).map_err(|error| unusable(error.to_string()))?;

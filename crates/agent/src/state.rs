@@ -138,7 +138,7 @@ pub struct IllegalEvent {
 
 impl std::fmt::Display for IllegalEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "entry {} does not fit: {}", self.seq, self.what)
+        write!(f, "entry {} is illegal: {}", self.seq, self.what)
     }
 }
 
@@ -154,7 +154,7 @@ impl RunState {
             });
         };
         let Event::Admitted { spec } = &first.event else {
-            return Err(illegal(first, "the first event is not the admission"));
+            return Err(illegal(first, "the first event is not an admission"));
         };
         let spec = Arc::new((**spec).clone());
         Self::admitted(first.run, spec, past).followed_by(first.seq, rest)
@@ -249,13 +249,13 @@ impl RunState {
     /// Applies one more entry.
     pub fn apply(&mut self, entry: &JournalEntry) -> Result<(), IllegalEvent> {
         if entry.seq != self.head.next() {
-            return Err(illegal(entry, "it is not the next one"));
+            return Err(illegal(entry, "its sequence number is not the next one"));
         }
         if let Phase::Ended(_) = self.phase {
             return Err(illegal(entry, "the run has ended"));
         }
         match &entry.event {
-            Event::Admitted { .. } => return Err(illegal(entry, "the run was admitted before")),
+            Event::Admitted { .. } => return Err(illegal(entry, "the run is already admitted")),
             Event::Updated { label, priority } => {
                 let spec = Arc::make_mut(&mut self.spec);
                 if let Some(label) = label {
@@ -282,7 +282,7 @@ impl RunState {
                 ..
             } => {
                 let Phase::AwaitingModel = self.phase else {
-                    return Err(illegal(entry, "nobody had asked the model"));
+                    return Err(illegal(entry, "no model call is pending"));
                 };
                 self.spent(*usage);
                 self.model = Some(model.clone());
@@ -701,7 +701,7 @@ impl RunState {
         };
         match batch.get_mut(call) {
             Some(open) if !matches!(open.status, CallStatus::Answered(_)) => Ok(open),
-            Some(_) => Err(illegal(entry, &format!("call {call} has its answer"))),
+            Some(_) => Err(illegal(entry, &format!("call {call} already has a result"))),
             None => Err(illegal(entry, &format!("there is no call {call}"))),
         }
     }

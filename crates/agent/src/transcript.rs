@@ -34,7 +34,7 @@ fn lines_of(entry: &JournalEntry) -> Vec<TranscriptLine> {
             format!("resumed after a crash (claim {})", epoch.0),
         )],
         Event::Paused => vec![line("runtime", "paused".to_owned())],
-        Event::Resumed => vec![line("runtime", "may go on".to_owned())],
+        Event::Resumed => vec![line("runtime", "resumed".to_owned())],
         Event::Updated { .. } | Event::Claimed { .. } => Vec::new(),
         Event::InboxTaken { items, .. } => items
             .iter()

@@ -80,7 +80,7 @@ pub(crate) async fn deliver_outside(engine: &Engine, sinks: &[Arc<dyn Sink>]) ->
 async fn send(engine: &Engine, sinks: &[Arc<dyn Sink>], entry: &OutboxEntry) -> Settlement {
     let Some(sink) = sinks.iter().find(|sink| sink.scheme() == entry.sink.scheme) else {
         return Settlement::Blocked {
-            error: format!("there is no sink for {}:", entry.sink.scheme),
+            error: format!("no sink is registered for the scheme {}", entry.sink.scheme),
         };
     };
     let key = entry.announcement.child.to_string();

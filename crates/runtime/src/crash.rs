@@ -51,7 +51,7 @@ pub struct Plan {
 
 /// A crash plan that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
-#[error("a crash plan is written point:n, for example after-admit:2; got {0:?}")]
+#[error("invalid crash plan {0:?}: expected point:n, for example after-admit:2")]
 pub struct BadPlan(String);
 
 impl FromStr for Plan {

@@ -281,7 +281,7 @@ impl<'a> Dispatch<'a> {
                 // Before the model continues: a process that is still running could change the
                 // result it sees.
                 let ended = remains.stop(&effect).await;
-                tracing::info!(%effect, ended, "ended what a call of a dead process had left running");
+                tracing::info!(%effect, ended, "stopped processes that a call of a dead process left running");
                 Some(self.unknown_outcome(checked))
             }
             Recovery::Reconcilable(reconcile) => {
@@ -311,7 +311,7 @@ impl<'a> Dispatch<'a> {
             Ok(grants) => grants,
             Err(error) => {
                 // Without the grants an approver decides once more, which does no harm.
-                store_failed("reading grants", &error);
+                store_failed("read the grants of a session", &error);
                 return None;
             }
         };

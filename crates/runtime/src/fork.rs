@@ -26,7 +26,7 @@ pub(crate) fn spec_of(
     let point = fork.point;
     if point.at.0 < 1 || point.at > head {
         return Err(format!(
-            "{} has the events 1 to {head}; there is no event {}",
+            "task {} has the events 1 to {head}, but no event {}",
             point.run, point.at
         ));
     }

@@ -58,7 +58,7 @@ pub(crate) async fn blob(
         match engine.store.blob(owner, id).await {
             Ok(Some(bytes)) => return Some(bytes),
             Ok(None) => {}
-            Err(error) => store_failed("reading an output", &error),
+            Err(error) => store_failed("read a long output", &error),
         }
     }
     None

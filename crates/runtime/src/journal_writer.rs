@@ -27,7 +27,7 @@ pub(crate) enum JournalWriteError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The machine made an event that its own fold refuses: a bug.
-    #[error("the machine contradicts itself: {0}")]
+    #[error("the run machine made an illegal event: {0}")]
     Illegal(#[from] IllegalEvent),
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn stop_leftovers(engine: &Engine, runs: Vec<RunId>) {
             // Deleted meanwhile, which stopped them first.
             Err(StoreError::NotFound(_)) => {}
             Err(error) => {
-                store_failed("reading what a call may have left running", &error);
+                store_failed("read the journal of an ended run", &error);
             }
         }
     }
@@ -46,7 +46,7 @@ pub(crate) async fn stop_calls(engine: &Engine, run: RunId, calls: Vec<CallId>) 
         for tool in engine.planner.toolbox.tools() {
             if let Recovery::Once(Some(remains)) = tool.recovery() {
                 let ended = remains.stop(&effect).await;
-                tracing::info!(%effect, ended, "stopped what a call of a dead process had left running");
+                tracing::info!(%effect, ended, "stopped processes that a call of a dead process left running");
             }
         }
     }

@@ -101,7 +101,7 @@ impl ModelCaller {
             match self.engine.store.hold(hold).await {
                 // Another process has claimed the run; the next append fails for that reason.
                 Ok(()) | Err(StoreError::Fenced { .. }) => {}
-                Err(error) => store_failed("noting a wait", &error),
+                Err(error) => store_failed("record a rate-limit wait", &error),
             }
             tokio::select! {
                 biased;

@@ -112,7 +112,7 @@ impl Publisher {
                     kind,
                 });
             }
-            Err(error) => store_failed("telling of a change", &error),
+            Err(error) => store_failed("publish a change", &error),
         }
     }
 

@@ -102,7 +102,7 @@ pub(crate) async fn requeue(
                 engine.publisher.record_changed(fence.run).await;
                 return;
             }
-            Err(error) => store_failed("give a task back", &error),
+            Err(error) => store_failed("release a run", &error),
         }
         let is_over = wait(&mut signals, wait_after(tries)).await;
         if is_over {

@@ -185,7 +185,7 @@ impl Runtime {
         self.stop.cancel();
         while let Some(ended) = self.services.join_next().await {
             if let Err(panic) = ended {
-                tracing::error!(%panic, "a service died");
+                tracing::error!(%panic, "a service panicked");
             }
         }
     }

@@ -36,14 +36,14 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
     loop {
         let mut wait = None;
         if let Err(error) = pass(&engine, &mut executors, &mut unsure).await {
-            store_failed("serve", &error);
+            store_failed("schedule", &error);
             // A store that fails now will probably fail in a moment too.
             wait = Some(engine.settings().poll_interval);
         }
         if Instant::now() >= janitor_due {
             janitor_due = Instant::now() + JANITOR_INTERVAL;
             if let Err(error) = tidy(&engine).await {
-                store_failed("tidy", &error);
+                store_failed("apply retention", &error);
             }
         }
         let wait = match wait {
@@ -90,7 +90,7 @@ pub(crate) async fn deliver_outside(
 ) {
     loop {
         if let Err(error) = announce::deliver_outside(&engine, &sinks).await {
-            store_failed("deliver outside", &error);
+            store_failed("deliver to sinks", &error);
         }
         tokio::select! {
             biased;
@@ -183,19 +183,19 @@ async fn execute_claim(
             return;
         }
         Ok(Err(JournalWriteError::Store(StoreError::Fenced { .. }))) => {
-            tracing::warn!(run = %fence.run, "the claim was lost to a newer one");
+            tracing::warn!(run = %fence.run, "a newer claim has replaced this one");
             return;
         }
         Ok(Err(error)) => sortie_core::with_causes(&error),
         Err(_) => "the executor panicked".to_owned(),
     };
-    tracing::error!(run = %fence.run, error = %what, "an executor stopped");
+    tracing::error!(run = %fence.run, error = %what, "the executor failed");
     requeue::requeue(&engine, fence, signals, &what).await;
 }
 
 fn slot_freed(engine: &Engine, done: Result<(), JoinError>) {
     if let Err(panic) = done {
-        tracing::error!(%panic, "an executor died");
+        tracing::error!(%panic, "an executor task was aborted");
     }
     // However the executor ended, a slot is free.
     engine.wakeups.scheduler.notify_one();
@@ -211,7 +211,7 @@ async fn wait_until_due(engine: &Engine) -> Duration {
         }
         Ok(None) => poll,
         Err(error) => {
-            store_failed("look ahead", &error);
+            store_failed("read the next due time", &error);
             poll
         }
     }
@@ -281,7 +281,7 @@ async fn sweep_worktrees(engine: &Engine) -> StoreResult<()> {
         .map(|record| record.run_id)
         .collect();
     if let Err(message) = engine.worktrees.sweep(&known).await {
-        tracing::warn!(message, "old worktrees could not be tidied");
+        tracing::warn!(message, "cannot remove old worktrees");
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ pub trait Sink: Send + Sync + fmt::Debug {
 
 /// Why a sink did not accept an announcement.
 #[derive(Debug, thiserror::Error)]
-#[error("the result could not be written to {target}")]
+#[error("cannot write the result to {target}")]
 pub struct SinkError {
     /// The address within the scheme.
     pub target: String,

@@ -32,7 +32,7 @@ struct Entry {
 #[derive(Debug, thiserror::Error)]
 pub enum ToolboxError {
     /// Two tools answer to one name.
-    #[error("two tools are called {0}")]
+    #[error("two tools have the name {0}")]
     SameName(String),
     /// The parameters are not a JSON schema.
     #[error("the parameters of tool {tool} are not a JSON schema: {what}")]

@@ -603,7 +603,7 @@ fn events_after_the_end_and_second_results_are_illegal() {
     let again = player.entries.last().expect("an entry").event.clone();
     assert_eq!(
         refused(&player, again),
-        "call 1-0 has its answer (tool_finished)"
+        "call 1-0 already has a result (tool_finished)"
     );
     player.push(Event::Finished {
         outcome: Outcome::Completed {

@@ -111,7 +111,7 @@ impl Executor {
                 (vec![event], vec![blob])
             }
             Err(message) => {
-                tracing::error!(run = %self.fence.run, message, "a worktree could not be collected");
+                tracing::error!(run = %self.fence.run, message, "cannot collect the worktree");
                 (Vec::new(), Vec::new())
             }
         }
@@ -124,7 +124,7 @@ pub(super) async fn give_up(
     fence: Fence,
     what: &str,
 ) -> Result<ExecutorExit, JournalWriteError> {
-    tracing::error!(run = %fence.run, what, "a journal cannot be read");
+    tracing::error!(run = %fence.run, what, "cannot read the journal");
     let message = text(engine.lang(), "fail-damaged", &[("what", what.into())]);
     fail(engine, fence, Reason::Error, message).await?;
     Ok(ExecutorExit::Ended)

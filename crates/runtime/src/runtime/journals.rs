@@ -26,7 +26,7 @@ impl Runtime {
             Some(_) | None => {
                 self.get(run).await?;
                 Err(RuntimeError::Refused(format!(
-                    "the journal of task {run} was removed, so nobody knows what it was admitted with"
+                    "the journal of task {run} was removed, and its settings with it; create a new task instead"
                 )))
             }
         }
@@ -142,7 +142,7 @@ async fn on_a_thread<T: Send + 'static>(
 ) -> Result<T, RuntimeError> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|error| RuntimeError::Refused(format!("a time line could not be made: {error}")))
+        .map_err(|error| RuntimeError::Refused(format!("cannot compute the timeline: {error}")))
 }
 
 #[cfg(test)]

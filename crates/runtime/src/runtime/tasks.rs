@@ -290,7 +290,7 @@ impl Runtime {
     /// Deletes a run and its descendants; cancels them first if they have not ended.
     pub async fn delete(&self, run: RunId) -> Result<u64, RuntimeError> {
         if !self.get(run).await?.status.is_terminal() {
-            self.cancel(run, "it is to be deleted").await?;
+            self.cancel(run, "the task is being deleted").await?;
             for record in self.tree_of(run).await? {
                 self.wait_for(record.run_id).await?;
             }

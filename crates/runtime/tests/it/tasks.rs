@@ -213,7 +213,7 @@ async fn delete_cancels_active_runs_and_their_descendants_first() {
     assert!(
         notes
             .about(main)
-            .ends_with("cancelled cancelled by a person: it is to be deleted\ndeleted")
+            .ends_with("cancelled cancelled by a person: the task is being deleted\ndeleted")
     );
 }
 
