@@ -148,8 +148,10 @@ impl<'a> Replay<'a> {
     ) -> Result<Event, Divergence> {
         // A step is decided after the entry before it, and acted on before its own entry.
         let step = self.state.next_step(before.at, None);
-        match (&entry.event, step) {
-            // Accounts, worktrees and the queue are outside the machine.
+        let mut event = entry.event.clone();
+        match (&mut event, step) {
+            // Accounts, worktrees and the queue are outside the machine. Several calls of one
+            // completion open their requests at once, though each waits for the first.
             (
                 Event::Claimed { .. }
                 | Event::Updated { .. }
@@ -160,80 +162,30 @@ impl<'a> Replay<'a> {
                 | Event::Isolated { .. }
                 | Event::Collected { .. },
                 _,
-            ) => Ok(entry.event.clone()),
-            // Several calls of one completion open their requests at once, though each waits for
-            // the first.
-            (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => Ok(entry.event.clone()),
-            (Event::InboxTaken { items, unread }, _) => Ok(Event::InboxTaken {
-                items: items
-                    .iter()
-                    .map(|item| replayed_item(item, ended))
-                    .collect(),
-                unread: *unread,
-            }),
-            (
-                Event::Answered {
-                    blocks,
-                    stop,
-                    usage,
-                    model,
-                    held_ms,
-                    ..
-                },
-                Step::CallModel(call),
-            ) => Ok(Event::Answered {
-                turn: call.turn,
-                blocks: numbered(call.turn, blocks),
-                stop: *stop,
-                usage: *usage,
-                model: model.clone(),
-                held_ms: *held_ms,
-            }),
-            (
-                Event::ModelFailed {
-                    fault,
-                    message,
-                    shown,
-                    ..
-                },
-                Step::CallModel(call),
-            ) => Ok(Event::ModelFailed {
-                model: call.model,
-                fault: *fault,
-                message: message.clone(),
-                shown: *shown,
-            }),
-            (Event::Compacted { .. }, Step::Compact(compaction)) => Ok(compaction.event),
+            )
+            | (Event::Asked { .. }, Step::CallTools(_) | Step::Wait(_)) => {}
+            (Event::InboxTaken { items, .. }, _) => {
+                for item in items {
+                    *item = replayed_item(item, ended);
+                }
+            }
+            (Event::Answered { turn, blocks, .. }, Step::CallModel(call)) => {
+                *turn = call.turn;
+                number_calls(call.turn, blocks);
+            }
+            (Event::ModelFailed { model, .. }, Step::CallModel(call)) => *model = call.model,
+            (Event::Compacted { .. }, Step::Compact(compaction)) => return Ok(compaction.event),
             (
                 Event::Intended { call, .. } | Event::Delegated { call, .. },
                 Step::CallTools(open),
-            ) if open.iter().any(|open| open.call.id == *call) => Ok(entry.event.clone()),
-            (
-                Event::ToolFinished {
-                    result,
-                    elapsed_ms,
-                    spawned,
-                    todos,
-                    ruling,
-                    sandbox,
-                },
-                Step::CallTools(open),
-            ) => {
-                let Some(open) = open.iter().find(|open| open.call.id == result.call) else {
+            ) if open.iter().any(|open| open.call.id == *call) => {}
+            (Event::ToolFinished { result, .. }, Step::CallTools(open)) => {
+                let Some(open) = open.into_iter().find(|open| open.call.id == result.call) else {
                     return Err(differs(entry, "the call is not open"));
                 };
-                let mut result = result.clone();
-                result.provider_id.clone_from(&open.call.provider_id);
-                Ok(Event::ToolFinished {
-                    result,
-                    elapsed_ms: *elapsed_ms,
-                    spawned: spawned.clone(),
-                    todos: todos.clone(),
-                    ruling: ruling.clone(),
-                    sandbox: sandbox.clone(),
-                })
+                result.provider_id = open.call.provider_id;
             }
-            (Event::Finished { outcome }, _) => self.end(entry, outcome),
+            (Event::Finished { outcome }, _) => return self.end(entry, outcome),
             (
                 Event::Admitted { .. }
                 | Event::Answered { .. }
@@ -244,8 +196,9 @@ impl<'a> Replay<'a> {
                 | Event::Delegated { .. }
                 | Event::ToolFinished { .. },
                 step,
-            ) => Err(differs(entry, name(&step))),
+            ) => return Err(differs(entry, name(&step))),
         }
+        Ok(event)
     }
 
     /// Returns how the machine ends the run. A cancel comes from outside, and so does the end of a
@@ -327,14 +280,12 @@ fn earlier(first: &JournalEntry) -> Option<(RunId, Option<Seq>)> {
     forked.or_else(|| spec.continues.map(|run| (run, None)))
 }
 
-fn numbered(turn: u32, blocks: &[Block]) -> Vec<Block> {
-    let mut blocks = blocks.to_vec();
+fn number_calls(turn: u32, blocks: &mut [Block]) {
     for (index, block) in blocks.iter_mut().enumerate() {
         if let Block::Call(call) = block {
             call.id = CallId::new(turn, index);
         }
     }
-    blocks
 }
 
 /// Returns what a parent reads of a child that was replayed; other items come from outside.
