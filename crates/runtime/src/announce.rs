@@ -36,7 +36,7 @@ pub(crate) async fn deliver_due(engine: &Engine) -> StoreResult<()> {
 async fn publish_delivery(engine: &Engine, delivered: Delivered) {
     if delivered.accepted {
         engine
-            .live
+            .active_runs
             .signal(delivered.parent, |signals| signals.inbox = true);
         engine.wakeups.scheduler.notify_one();
         // A parent that was parked waits for a slot now.

@@ -8,7 +8,7 @@ use sortie_core::{RunId, RunRecord, Timestamp};
 
 /// Runs in one generation of the cache. Both together are a thousand tasks, the most that a page of
 /// the list has; each takes one or two kilobytes.
-const MAX_HALF: usize = 512;
+const MAX_GENERATION: usize = 512;
 
 /// Details of runs that were viewed lately. A journal only grows, so what was folded once stays
 /// right, and only later entries are read.
@@ -16,7 +16,7 @@ const MAX_HALF: usize = 512;
 pub(crate) struct DetailsCache(Mutex<Generations>);
 
 /// When the younger generation is full it becomes the older one, which is dropped: whatever was
-/// viewed within the last `MAX_HALF` different runs is still there.
+/// viewed within the last `MAX_GENERATION` different runs is still there.
 #[derive(Debug, Default)]
 struct Generations {
     younger: HashMap<RunId, CachedDetails>,
@@ -32,40 +32,41 @@ struct CachedDetails {
 
 impl DetailsCache {
     pub(crate) fn known(&self, record: &RunRecord) -> Option<Arc<Particulars>> {
-        let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let look = match halves.younger.get(&record.run_id) {
-            Some(look) => look.clone(),
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let details = match generations.younger.get(&record.run_id) {
+            Some(details) => details.clone(),
             None => {
-                let look = halves.older.remove(&record.run_id)?;
-                halves.keep(record.run_id, look.clone());
-                look
+                let details = generations.older.remove(&record.run_id)?;
+                generations.keep(record.run_id, details.clone());
+                details
             }
         };
-        (look.created_at == record.created_at).then_some(look.particulars)
+        (details.created_at == record.created_at).then_some(details.particulars)
     }
 
     pub(crate) fn keep(&self, record: &RunRecord, particulars: Arc<Particulars>) {
-        let look = CachedDetails {
+        let details = CachedDetails {
             created_at: record.created_at,
             particulars,
         };
-        let mut halves = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Two callers may compute the details at once; the one that read more entries is right.
-        let newer = halves.younger.get(&record.run_id).is_none_or(|kept| {
-            kept.created_at != look.created_at || kept.particulars.head < look.particulars.head
+        let newer = generations.younger.get(&record.run_id).is_none_or(|kept| {
+            kept.created_at != details.created_at
+                || kept.particulars.head < details.particulars.head
         });
         if newer {
-            halves.keep(record.run_id, look);
+            generations.keep(record.run_id, details);
         }
     }
 }
 
 impl Generations {
-    fn keep(&mut self, run: RunId, look: CachedDetails) {
-        if self.younger.len() >= MAX_HALF && !self.younger.contains_key(&run) {
+    fn keep(&mut self, run: RunId, details: CachedDetails) {
+        if self.younger.len() >= MAX_GENERATION && !self.younger.contains_key(&run) {
             self.older = std::mem::take(&mut self.younger);
         }
-        self.younger.insert(run, look);
+        self.younger.insert(run, details);
     }
 }
 
@@ -80,7 +81,7 @@ mod tests {
         text.parse().expect("an id")
     }
 
-    fn look() -> CachedDetails {
+    fn details() -> CachedDetails {
         CachedDetails {
             created_at: Timestamp(0),
             particulars: Arc::new(Particulars {
@@ -104,13 +105,18 @@ mod tests {
 
     #[test]
     fn recently_viewed_runs_stay_cached_within_the_bound() {
-        let mut halves = Generations::default();
-        for number in 0..MAX_HALF * 5 {
-            halves.keep(run(number), look());
-            assert!(halves.younger.len() <= MAX_HALF && halves.older.len() <= MAX_HALF);
-            for earlier in number.saturating_sub(MAX_HALF - 1)..=number {
+        let mut generations = Generations::default();
+        for number in 0..MAX_GENERATION * 5 {
+            generations.keep(run(number), details());
+            assert!(
+                generations.younger.len() <= MAX_GENERATION
+                    && generations.older.len() <= MAX_GENERATION
+            );
+            for earlier in number.saturating_sub(MAX_GENERATION - 1)..=number {
                 let run = run(earlier);
-                assert!(halves.younger.contains_key(&run) || halves.older.contains_key(&run));
+                assert!(
+                    generations.younger.contains_key(&run) || generations.older.contains_key(&run)
+                );
             }
         }
     }

@@ -50,6 +50,11 @@ pub(crate) enum Prepared<'a> {
     Resolved(Box<CallRecord>),
     /// An approver has to decide first.
     NeedsApproval(CheckedCall<'a>),
+    Run(Runnable<'a>),
+}
+
+/// A call that may run now.
+pub(crate) enum Runnable<'a> {
     /// It may run concurrently with others, any number of times.
     Concurrent(CheckedCall<'a>),
     /// It runs alone, after its intent is durable.
@@ -69,11 +74,11 @@ pub(crate) struct CheckedCall<'a> {
 /// What came of an approval request.
 pub(crate) enum ApprovalOutcome<'a> {
     /// The call has its result: no approver is available.
-    Resolved(CallRecord),
+    Denied(CallRecord),
     /// The request is open; the run waits.
     Requested(CallRecord),
     /// A grant of the session allows the call.
-    Granted(Prepared<'a>),
+    Granted(Runnable<'a>),
 }
 
 /// The entries that end or suspend a call.
@@ -87,7 +92,7 @@ pub(crate) struct CallRecord {
 /// What an exclusive call needs before it runs.
 pub(crate) enum ExclusiveStep {
     /// Recovery has found its result.
-    Resolved(CallRecord),
+    Recovered(CallRecord),
     /// It has to run, after this intent is written.
     Run(CallRecord),
 }
@@ -165,7 +170,7 @@ impl<'a> Dispatch<'a> {
         {
             return Prepared::NeedsApproval(checked);
         }
-        checked.classified()
+        Prepared::Run(checked.classified())
     }
 
     /// Looks for a grant of the session that allows the call, else opens an approval request.
@@ -184,7 +189,7 @@ impl<'a> Dispatch<'a> {
                 "refused-no-person",
                 tool = checked.call.name.as_str()
             );
-            return ApprovalOutcome::Resolved(self.refused(&checked, ResultStatus::Denied, &words));
+            return ApprovalOutcome::Denied(self.refused(&checked, ResultStatus::Denied, &words));
         }
         let effect = EffectId::new(self.fence.run, &checked.call.id);
         let preview = self.preview(&checked, &effect).await;
@@ -236,7 +241,7 @@ impl<'a> Dispatch<'a> {
             checked.status
             && let Some(answered) = self.recover(checked, fingerprint).await
         {
-            return ExclusiveStep::Resolved(answered);
+            return ExclusiveStep::Recovered(answered);
         }
         let fingerprint = match checked.tool.recovery() {
             Recovery::Reconcilable(reconcile) => {
@@ -582,14 +587,14 @@ impl<'a> CheckedCall<'a> {
     }
 
     /// Decides whether it may run concurrently.
-    fn classified(self) -> Prepared<'a> {
+    fn classified(self) -> Runnable<'a> {
         match (self.tool.recovery(), self.tool.touches()) {
             (
                 Recovery::Repeatable,
                 Touches::Nothing | Touches::Reads | Touches::Network | Touches::Runs,
-            ) => Prepared::Concurrent(self),
+            ) => Runnable::Concurrent(self),
             (Recovery::Repeatable, Touches::Files | Touches::Processes | Touches::Services)
-            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Prepared::Exclusive(self),
+            | (Recovery::Reconcilable(_) | Recovery::Once(_), _) => Runnable::Exclusive(self),
         }
     }
 }

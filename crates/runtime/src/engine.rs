@@ -32,7 +32,7 @@ pub(crate) struct Engine {
     pub(crate) planner: Planner,
     pub(crate) policies: PolicyCache,
     /// The runs that this process executes.
-    pub(crate) live: ActiveRuns,
+    pub(crate) active_runs: ActiveRuns,
     /// Runs whose executors failed.
     pub(crate) failures: ExecutorFailures,
     pub(crate) publisher: Publisher,
@@ -74,7 +74,7 @@ impl Engine {
             .await?;
         if report.signalled.contains(&run) {
             // Its own cancellation; the signals below name the end of the parent.
-            self.live
+            self.active_runs
                 .signal(run, |signals| signals.cancel = Some(cancellation));
         }
         self.ended(EndReport {
@@ -92,7 +92,7 @@ impl Engine {
 
     pub(crate) async fn steer(&self, run: RunId, item: InboxItem) -> StoreResult<()> {
         self.store.send(run, item, self.clock.now()).await?;
-        self.live.signal(run, |signals| signals.inbox = true);
+        self.active_runs.signal(run, |signals| signals.inbox = true);
         self.wakeups.scheduler.notify_one();
         Ok(())
     }
@@ -114,7 +114,7 @@ impl Engine {
 
     /// Wakes a run that got a reply, and publishes it.
     pub(crate) async fn wake_replied(&self, run: RunId, request: RequestId) {
-        self.live.signal(run, |signals| signals.inbox = true);
+        self.active_runs.signal(run, |signals| signals.inbox = true);
         self.wakeups.scheduler.notify_one();
         self.publisher
             .publish_record(run, |_record| NotificationKind::Replied { request })
@@ -128,7 +128,7 @@ impl Engine {
         }
         for run in report.signalled {
             // The cancellation is durable in the store; the signal only makes it faster.
-            self.live.signal(run, |signals| {
+            self.active_runs.signal(run, |signals| {
                 signals.cancel.get_or_insert_with(|| Cancellation {
                     by: CancelledBy::ParentEnded,
                     reason: "its parent ended".to_owned(),
@@ -164,7 +164,7 @@ impl Engine {
     /// Returns how many slots for children are free, as far as this process knows. The caller
     /// itself occupies one too, usually in the main lane.
     pub(crate) fn free_slots(&self) -> u32 {
-        let busy = u32::try_from(self.live.count().saturating_sub(1)).unwrap_or(u32::MAX);
+        let busy = u32::try_from(self.active_runs.count().saturating_sub(1)).unwrap_or(u32::MAX);
         let lanes = self.settings().lanes;
         let limit = lanes.subagent.min(lanes.per_tree).min(lanes.per_parent);
         limit.saturating_sub(busy)

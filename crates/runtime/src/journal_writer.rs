@@ -18,7 +18,7 @@ use sortie_core::{
 };
 
 /// Appends in flight before the writer waits for the first of them.
-const MAX_UNDER_WAY: usize = 8;
+const MAX_IN_FLIGHT: usize = 8;
 
 /// Why the journal of a run cannot be continued.
 #[derive(Debug, thiserror::Error)]
@@ -122,15 +122,15 @@ impl JournalWriter {
     /// Applies new entries to the fold and hands them to the store.
     pub(crate) async fn write(
         &mut self,
-        facts: impl Into<NewEntries>,
+        entries: impl Into<NewEntries>,
     ) -> Result<(), JournalWriteError> {
-        let mut facts = facts.into();
-        facts.audit.splice(0..0, self.take_pending_audit());
+        let mut entries = entries.into();
+        entries.audit.splice(0..0, self.take_pending_audit());
         let at = self.clock.now();
         let follows = self.state.head();
         // A later append detects a lost one by its entries. This one has none, so it is awaited.
-        let is_bare = facts.events.is_empty();
-        for event in &facts.events {
+        let is_bare = entries.events.is_empty();
+        for event in &entries.events {
             let entry = JournalEntry {
                 run: self.fence.run,
                 seq: self.state.head().next(),
@@ -144,11 +144,11 @@ impl JournalWriter {
             fence: self.fence,
             follows,
             at,
-            events: facts.events,
+            events: entries.events,
             summary: self.state.summary(),
-            blobs: facts.blobs,
-            audit: facts.audit,
-            spent: facts.spent,
+            blobs: entries.blobs,
+            audit: entries.audit,
+            spent: entries.spent,
         };
         let store = Arc::clone(&self.store);
         let mut appending: BoxFuture<'static, _> =
@@ -161,7 +161,7 @@ impl JournalWriter {
         if is_bare {
             return self.flush().await;
         }
-        while self.in_flight.len() > MAX_UNDER_WAY {
+        while self.in_flight.len() > MAX_IN_FLIGHT {
             self.flush_one().await?;
         }
         Ok(())

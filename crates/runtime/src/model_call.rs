@@ -114,8 +114,8 @@ impl ModelCaller {
 
 /// Returns when a pause is requested.
 async fn pause_requested(mut signals: watch::Receiver<Signals>) {
-    let told = signals.wait_for(|signals| signals.pause).await.is_ok();
-    if !told {
+    let requested = signals.wait_for(|signals| signals.pause).await.is_ok();
+    if !requested {
         // The claim is over; the executor drops this future.
         std::future::pending::<()>().await;
     }

@@ -130,7 +130,7 @@ impl Runtime {
             worktrees: parts.worktrees,
             redactor: parts.redactor,
             policies: PolicyCache::default(),
-            live: ActiveRuns::default(),
+            active_runs: ActiveRuns::default(),
             failures: ExecutorFailures::default(),
             publisher,
             wakeups: Wakeups::default(),

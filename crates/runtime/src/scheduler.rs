@@ -61,7 +61,7 @@ pub(crate) async fn serve(engine: Arc<Engine>, stop: CancellationToken) {
             slot_freed(&engine, done);
         }
     }
-    engine.live.release_all();
+    engine.active_runs.release_all();
     while let Some(done) = executors.join_next().await {
         slot_freed(&engine, done);
     }
@@ -109,7 +109,7 @@ async fn pass(
 ) -> StoreResult<()> {
     if *unsure {
         // Only this loop claims, so a claim without an executor is left from the claim that failed.
-        let executed = engine.live.fences();
+        let executed = engine.active_runs.fences();
         engine.recover(RecoverScope::Orphans(executed)).await?;
         *unsure = false;
     }
@@ -138,7 +138,9 @@ async fn pass(
         if claimed.alone {
             tracing::warn!(run = %claimed.fence.run, "claimed alone: its process died more than once");
         }
-        let signals = engine.live.enter(claimed.fence, claimed.cancel.clone());
+        let signals = engine
+            .active_runs
+            .enter(claimed.fence, claimed.cancel.clone());
         let in_flight = ActiveClaim {
             engine: Arc::clone(engine),
             fence: claimed.fence,
@@ -164,7 +166,7 @@ struct ActiveClaim {
 
 impl Drop for ActiveClaim {
     fn drop(&mut self) {
-        self.engine.live.leave(self.fence);
+        self.engine.active_runs.leave(self.fence);
     }
 }
 
@@ -218,7 +220,7 @@ async fn wait_until_due(engine: &Engine) -> Duration {
 }
 
 async fn heartbeat(engine: &Engine) -> StoreResult<()> {
-    let fences = engine.live.fences();
+    let fences = engine.active_runs.fences();
     if !fences.is_empty() {
         let report = engine
             .store
@@ -228,18 +230,24 @@ async fn heartbeat(engine: &Engine) -> StoreResult<()> {
             })
             .await?;
         for run in report.lost {
-            engine.live.signal(run, |signals| signals.lost = true);
+            engine
+                .active_runs
+                .signal(run, |signals| signals.lost = true);
         }
         for (run, cancellation) in report.cancelled {
             engine
-                .live
+                .active_runs
                 .signal(run, |signals| signals.cancel = Some(cancellation));
         }
         for run in report.paused {
-            engine.live.signal(run, |signals| signals.pause = true);
+            engine
+                .active_runs
+                .signal(run, |signals| signals.pause = true);
         }
         for run in report.inbox_waiting {
-            engine.live.signal(run, |signals| signals.inbox = true);
+            engine
+                .active_runs
+                .signal(run, |signals| signals.inbox = true);
         }
     }
     let report = engine.recover(RecoverScope::Expired).await?;

@@ -213,7 +213,7 @@ impl Runtime {
         let report = self.engine.store.pause(run, self.now()).await?;
         for run in &report.held {
             self.engine
-                .live
+                .active_runs
                 .signal(*run, |signals| signals.pause = true);
         }
         Ok(self.publish_pause(report, &NotificationKind::Paused))
@@ -224,7 +224,7 @@ impl Runtime {
         let report = self.engine.store.unpause(run, self.now()).await?;
         for run in &report.held {
             self.engine
-                .live
+                .active_runs
                 .signal(*run, |signals| signals.pause = false);
         }
         let runs = self.publish_pause(report, &NotificationKind::Resumed);
