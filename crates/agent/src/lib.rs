@@ -30,7 +30,7 @@ pub use compact::{CompactedText, Compaction};
 pub use prompt::{PromptContext, system_prompt, with_workspace};
 pub use render::{MAX_RESULT_CHARS, announcement_notice, bound_result, frame};
 pub use replay::{Divergence, MAX_EARLIER_RUNS, Replayed, Tapes, projection, replay_tree};
-pub use run_details::{MAX_NEUTRALISED, Particulars, neutralised};
+pub use run_details::{MAX_NEUTRALISED, RunDetails, neutralised};
 pub use state::{CountedTokens, IllegalEvent, PriorHistory, RunState, summaries_of};
 pub use step::{ModelCall, Step};
 pub use timeline::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline, task_timeline, timeline};

@@ -13,7 +13,7 @@ pub const MAX_NEUTRALISED: usize = 200;
 
 /// What a journal tells about a run besides its record.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Particulars {
+pub struct RunDetails {
     /// The folder that the run was admitted with.
     pub workspace: PathBuf,
     /// How calls that change something are treated.
@@ -44,16 +44,16 @@ pub struct Particulars {
     pub head: Seq,
 }
 
-impl Particulars {
+impl RunDetails {
     /// Folds a journal from its beginning; `None` if it was removed.
     pub fn of(entries: &[JournalEntry]) -> Option<Self> {
         let (first, rest) = entries.split_first()?;
         let Event::Admitted { spec } = &first.event else {
             return None;
         };
-        let mut particulars = Self::at_admission(spec, first.seq);
-        particulars.extend(rest);
-        Some(particulars)
+        let mut details = Self::at_admission(spec, first.seq);
+        details.extend(rest);
+        Some(details)
     }
 
     /// Folds the entries that follow.

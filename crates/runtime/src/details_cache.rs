@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sortie_agent::Particulars;
+use sortie_agent::RunDetails;
 use sortie_core::{RunId, RunRecord, Timestamp};
 
 /// Runs in one generation of the cache. Both together are a thousand tasks, the most that a page of
@@ -27,46 +27,45 @@ struct Generations {
 struct CachedDetails {
     /// An id can be used again after its run was deleted.
     created_at: Timestamp,
-    particulars: Arc<Particulars>,
+    details: Arc<RunDetails>,
 }
 
 impl DetailsCache {
-    pub(crate) fn known(&self, record: &RunRecord) -> Option<Arc<Particulars>> {
+    pub(crate) fn known(&self, record: &RunRecord) -> Option<Arc<RunDetails>> {
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let details = match generations.younger.get(&record.run_id) {
-            Some(details) => details.clone(),
+        let cached = match generations.younger.get(&record.run_id) {
+            Some(cached) => cached.clone(),
             None => {
-                let details = generations.older.remove(&record.run_id)?;
-                generations.keep(record.run_id, details.clone());
-                details
+                let cached = generations.older.remove(&record.run_id)?;
+                generations.keep(record.run_id, cached.clone());
+                cached
             }
         };
-        (details.created_at == record.created_at).then_some(details.particulars)
+        (cached.created_at == record.created_at).then_some(cached.details)
     }
 
-    pub(crate) fn keep(&self, record: &RunRecord, particulars: Arc<Particulars>) {
-        let details = CachedDetails {
+    pub(crate) fn keep(&self, record: &RunRecord, details: Arc<RunDetails>) {
+        let cached = CachedDetails {
             created_at: record.created_at,
-            particulars,
+            details,
         };
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Two callers may compute the details at once; the one that read more entries is right.
         let newer = generations.younger.get(&record.run_id).is_none_or(|kept| {
-            kept.created_at != details.created_at
-                || kept.particulars.head < details.particulars.head
+            kept.created_at != cached.created_at || kept.details.head < cached.details.head
         });
         if newer {
-            generations.keep(record.run_id, details);
+            generations.keep(record.run_id, cached);
         }
     }
 }
 
 impl Generations {
-    fn keep(&mut self, run: RunId, details: CachedDetails) {
+    fn keep(&mut self, run: RunId, cached: CachedDetails) {
         if self.younger.len() >= MAX_GENERATION && !self.younger.contains_key(&run) {
             self.older = std::mem::take(&mut self.younger);
         }
-        self.younger.insert(run, details);
+        self.younger.insert(run, cached);
     }
 }
 
@@ -81,10 +80,10 @@ mod tests {
         text.parse().expect("an id")
     }
 
-    fn details() -> CachedDetails {
+    fn cached() -> CachedDetails {
         CachedDetails {
             created_at: Timestamp(0),
-            particulars: Arc::new(Particulars {
+            details: Arc::new(RunDetails {
                 workspace: "/w".into(),
                 mode: sortie_core::Mode::Default,
                 sandbox: sortie_core::SandboxMode::Required,
@@ -107,7 +106,7 @@ mod tests {
     fn recently_viewed_runs_stay_cached_within_the_bound() {
         let mut generations = Generations::default();
         for number in 0..MAX_GENERATION * 5 {
-            generations.keep(run(number), details());
+            generations.keep(run(number), cached());
             assert!(
                 generations.younger.len() <= MAX_GENERATION
                     && generations.older.len() <= MAX_GENERATION

@@ -49,7 +49,9 @@ pub use clock::ProcessClock;
 pub use fork::Fork;
 pub use new_run::NewRun;
 pub use planner::{MODELS_IN_FILES, Planner};
-pub use runtime::{Explained, LaneState, Parts, PolicyView, Runtime, RuntimeError, Said, Whose};
+pub use runtime::{
+    Explained, LaneState, MessageReceipt, Parts, PolicySubject, PolicyView, Runtime, RuntimeError,
+};
 pub use settings::{
     AgentSettings, ApprovalSettings, Lanes, ModelDefaults, PolicySettings, RunDefaults, Settings,
     SkillSettings,
@@ -57,7 +59,7 @@ pub use settings::{
 pub use sinks::{FileSink, Sink, SinkError};
 pub use sortie_agent::{CriticalSpan, Span, SpanKind, TaskTimeline, Timeline};
 pub use sortie_agent::{Divergence, Replayed, Tapes, projection, replay_tree};
-pub use sortie_agent::{MAX_NEUTRALISED, Particulars, neutralised, summaries_of};
+pub use sortie_agent::{MAX_NEUTRALISED, RunDetails, neutralised, summaries_of};
 pub use sortie_agent::{TranscriptLine, builtin_agents, main_agent, transcript};
 pub use sortie_core as core;
 pub use sortie_policy::{Explanation, LayerView, Opinion, View};

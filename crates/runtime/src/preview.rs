@@ -65,7 +65,7 @@ impl Planner {
         let explanation = authority.explain(found.facts, &found.arguments);
         drop(authority);
         Ok(Explained {
-            taken_away_by: taken_away_by(&spec, &explanation),
+            removed_by: removed_by(&spec, &explanation),
             explanation,
             spec: Arc::unwrap_or_clone(spec),
         })
@@ -103,7 +103,7 @@ impl Planner {
 }
 
 /// Returns what removed a tool from a run: the first layer that does, else the mode.
-fn taken_away_by(spec: &RunSpec, explained: &Explanation) -> Option<String> {
+fn removed_by(spec: &RunSpec, explained: &Explanation) -> Option<String> {
     if explained.ruling.layer != Layer::Grant {
         return None;
     }

@@ -40,7 +40,7 @@ impl Publisher {
     }
 
     /// Subscribes to the text that models write, as it arrives.
-    pub(crate) fn watch_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
+    pub(crate) fn subscribe_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
         self.deltas.subscribe()
     }
 

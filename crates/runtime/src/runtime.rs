@@ -10,8 +10,8 @@ mod sessions;
 mod tasks;
 mod usage;
 
-pub use policies::{Explained, PolicyView, Whose};
-pub use sessions::Said;
+pub use policies::{Explained, PolicySubject, PolicyView};
+pub use sessions::MessageReceipt;
 pub use usage::LaneState;
 
 use std::sync::Arc;
@@ -171,8 +171,8 @@ impl Runtime {
     }
 
     /// Subscribes to the text that models write, as it arrives.
-    pub fn watch_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
-        self.engine.publisher.watch_text()
+    pub fn subscribe_text(&self) -> broadcast::Receiver<(RunId, Arc<str>)> {
+        self.engine.publisher.subscribe_text()
     }
 
     /// Returns the present time of this runtime's clock.

@@ -111,7 +111,7 @@ fn known_method(method: &str) -> &'static str {
 pub(crate) async fn text(app: &App, filter: ListFilter) -> Result<String, RuntimeError> {
     let is_all = filter.tenant.is_none();
     let stats = app.runtime.stats(filter.clone()).await?;
-    let used = app.runtime.used(filter).await?;
+    let used = app.runtime.total_usage(filter).await?;
     let mut page = Exposition::default();
     tasks(&mut page, &stats);
     page.head("sortie_tokens", "counter", "Tokens of all tasks.");

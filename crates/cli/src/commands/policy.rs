@@ -110,7 +110,7 @@ impl Explain {
                 "arguments": arguments,
                 "policy_hash": spec.policy_hash,
                 "ruling": explained.explanation.ruling,
-                "taken_away_by": explained.taken_away_by,
+                "taken_away_by": explained.removed_by,
                 "layers": explained.explanation.layers,
             }))?;
         } else {
@@ -207,7 +207,7 @@ fn explanation(lang: Lang, tool: &str, explained: &Explained) -> String {
     if !ruling.why.is_empty() {
         rows.push((t!(lang, "field-why"), write_out_line(&ruling.why)));
     }
-    if let Some(words) = &explained.taken_away_by {
+    if let Some(words) = &explained.removed_by {
         rows.push((t!(lang, "field-taken-away-by"), write_out_line(words)));
     }
     rows.push((t!(lang, "field-mode"), spec.policy.mode.to_string()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sortie_agent::{Particulars, Timeline, TranscriptLine, task_timeline, timeline, transcript};
+use sortie_agent::{RunDetails, Timeline, TranscriptLine, task_timeline, timeline, transcript};
 use sortie_core::{
     BlobId, Event, JournalEntry, ListFilter, RunId, RunRecord, RunSpec, Seq, VerifyReport,
 };
@@ -65,10 +65,10 @@ impl Runtime {
 
     /// Returns what the journal of a run tells besides its record, up to the head of the record or
     /// later; `None` if the journal was removed.
-    pub async fn particulars(
+    pub async fn details(
         &self,
         record: &RunRecord,
-    ) -> Result<Option<Arc<Particulars>>, RuntimeError> {
+    ) -> Result<Option<Arc<RunDetails>>, RuntimeError> {
         if record.cleaned_at.is_some() || record.archived_at.is_some() {
             return Ok(None);
         }
@@ -81,19 +81,19 @@ impl Runtime {
         }
         let after = known.as_ref().map_or(Seq(0), |known| known.head);
         let entries = self.events(record.run_id, after).await?;
-        let particulars = match known {
+        let details = match known {
             Some(known) => {
-                let mut particulars = Particulars::clone(&known);
-                particulars.extend(&entries);
-                Some(particulars)
+                let mut details = RunDetails::clone(&known);
+                details.extend(&entries);
+                Some(details)
             }
-            None => Particulars::of(&entries),
+            None => RunDetails::of(&entries),
         };
-        let particulars = particulars.map(Arc::new);
-        if let Some(particulars) = &particulars {
-            cache.keep(record, Arc::clone(particulars));
+        let details = details.map(Arc::new);
+        if let Some(details) = &details {
+            cache.keep(record, Arc::clone(details));
         }
-        Ok(particulars)
+        Ok(details)
     }
 
     /// Returns what the runs of a tree waited for, which waits determined the total time, and how

@@ -25,9 +25,9 @@ pub struct PolicyView {
     pub tools: Vec<(String, Ruling)>,
 }
 
-/// Whose policy decides about a call.
+/// PolicySubject policy decides about a call.
 #[derive(Clone, Debug)]
-pub enum Whose {
+pub enum PolicySubject {
     /// The policy of a run, as admitted.
     Run(RunId),
     /// The policy of a run that would be admitted now.
@@ -47,7 +47,7 @@ pub struct Explained {
     /// The decision, and those of every layer.
     pub explanation: Explanation,
     /// The layer that removed the tool, if the run does not have it.
-    pub taken_away_by: Option<String>,
+    pub removed_by: Option<String>,
 }
 
 impl Runtime {
@@ -65,13 +65,13 @@ impl Runtime {
     /// Returns what would be decided about a call, and what every layer decides. Runs nothing.
     pub async fn explain(
         &self,
-        whose: Whose,
+        whose: PolicySubject,
         tool: &str,
         arguments: &Value,
     ) -> Result<Explained, RuntimeError> {
         let spec = match whose {
-            Whose::Run(run) => self.spec(run).await?,
-            Whose::Agent { name, new } => self.engine.planner.preview(&name, *new)?,
+            PolicySubject::Run(run) => self.spec(run).await?,
+            PolicySubject::Agent { name, new } => self.engine.planner.preview(&name, *new)?,
         };
         self.engine.planner.explained(spec, tool, arguments)
     }

@@ -10,7 +10,7 @@ use crate::new_run::NewRun;
 
 /// Where a message was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct MessageReceipt {
     /// The run that reads the message.
     pub run: RunId,
     /// Whether that run was active already.
@@ -28,8 +28,8 @@ impl Runtime {
 
     /// Sends a message to a conversation, as a person: to its last turn while that is active, else
     /// in a new turn that continues from it. `new.task` is the message.
-    pub async fn say(&self, new: NewRun) -> Result<Said, RuntimeError> {
-        self.say_if(None, new, |_| Ok(())).await
+    pub async fn send_message(&self, new: NewRun) -> Result<MessageReceipt, RuntimeError> {
+        self.send_message_if(None, new, |_| Ok(())).await
     }
 
     /// The same, if the caller may continue the last turn: `may_go_on` checks the spec of that turn
@@ -37,12 +37,12 @@ impl Runtime {
     ///
     /// `turn` is the id of a new turn, if it was chosen before. Repeating the call with it creates
     /// one turn.
-    pub async fn say_if<E: From<RuntimeError> + Send>(
+    pub async fn send_message_if<E: From<RuntimeError> + Send>(
         &self,
         turn: Option<RunId>,
         new: NewRun,
         may_go_on: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
-    ) -> Result<Said, E> {
+    ) -> Result<MessageReceipt, E> {
         check_message(&new.task)?;
         let (session, tenant) = (new.session.clone(), new.tenant.clone());
         let locks = &self.session_locks;
@@ -50,7 +50,7 @@ impl Runtime {
         if let Some(turn) = turn
             && self.exists(turn).await?
         {
-            return Ok(Said {
+            return Ok(MessageReceipt {
                 run: turn,
                 steered: false,
             });
@@ -61,9 +61,9 @@ impl Runtime {
             may_go_on(&self.spec(last.run_id).await?)?;
         }
         let turn = turn.unwrap_or_else(|| self.new_run_id());
-        let said = self.send_now(turn, new, last).await?;
+        let receipt = self.send_now(turn, new, last).await?;
         drop(one_at_a_time);
-        Ok(said)
+        Ok(receipt)
     }
 
     async fn exists(&self, run: RunId) -> Result<bool, RuntimeError> {
@@ -79,7 +79,7 @@ impl Runtime {
         turn: RunId,
         new: NewRun,
         last: Option<RunRecord>,
-    ) -> Result<Said, RuntimeError> {
+    ) -> Result<MessageReceipt, RuntimeError> {
         if let Some(last) = last.as_ref().filter(|last| !last.status.is_terminal()) {
             let item = InboxItem::Steer {
                 from: Sender::Person,
@@ -88,7 +88,7 @@ impl Runtime {
             match self.engine.steer(last.run_id, item).await {
                 Ok(()) => {
                     self.engine.publisher.record_changed(last.run_id).await;
-                    return Ok(Said {
+                    return Ok(MessageReceipt {
                         run: last.run_id,
                         steered: true,
                     });
@@ -106,7 +106,7 @@ impl Runtime {
             ..new
         };
         let run = self.create_as(turn, next).await?;
-        Ok(Said {
+        Ok(MessageReceipt {
             run,
             steered: false,
         })

@@ -46,7 +46,7 @@ impl Runtime {
     }
 
     /// Returns the total usage.
-    pub async fn used(&self, filter: ListFilter) -> Result<Usage, RuntimeError> {
+    pub async fn total_usage(&self, filter: ListFilter) -> Result<Usage, RuntimeError> {
         Ok(self.engine.store.used(filter).await?)
     }
 

@@ -21,7 +21,11 @@ async fn say(stage: &Stage, text: &str) -> RunId {
         label: None,
         ..stage.new_run(text)
     };
-    let said = stage.runtime().say(new).await.expect("it is heard");
+    let said = stage
+        .runtime()
+        .send_message(new)
+        .await
+        .expect("it is heard");
     stage.end_of(said.run).await;
     said.run
 }

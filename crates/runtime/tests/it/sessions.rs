@@ -7,7 +7,7 @@ use sortie_core::{
     Decision, ForkPoint, Lane, Layer, ListFilter, Mode, RunId, Seq, SessionFilter, SessionKey,
     Status, Tenant, Timestamp,
 };
-use sortie_runtime::{Fork, NewRun, RuntimeError, SpanKind, Whose};
+use sortie_runtime::{Fork, NewRun, PolicySubject, RuntimeError, SpanKind};
 use sortie_test_support::stage::{Play, Stage};
 
 const ECHO: &str = r#"
@@ -23,7 +23,11 @@ fn message(stage: &Stage, session: &str, text: &str) -> NewRun {
 }
 
 async fn say(stage: &Stage, new: NewRun) -> (RunId, bool) {
-    let said = stage.runtime().say(new).await.expect("it is heard");
+    let said = stage
+        .runtime()
+        .send_message(new)
+        .await
+        .expect("it is heard");
     (said.run, said.steered)
 }
 
@@ -122,7 +126,7 @@ async fn a_message_does_not_wait_for_one_of_another_session() {
             let other = wait.recv_timeout(Duration::from_secs(10));
             other.map_err(|_| RuntimeError::Refused("the other session waits".to_owned()))
         };
-        runtime.say_if(None, second, check).await
+        runtime.send_message_if(None, second, check).await
     });
     has_begun.await.expect("the first message is being checked");
     say(&stage, message(&stage, "web:2", "three")).await;
@@ -182,7 +186,7 @@ async fn creating_a_run_twice_under_one_id_creates_one_run() {
     for _ in 0..2 {
         let new = message(&stage, "web:1", "hello");
         let said = runtime
-            .say_if(Some(turn), new, |_| Ok::<_, RuntimeError>(()))
+            .send_message_if(Some(turn), new, |_| Ok::<_, RuntimeError>(()))
             .await
             .expect("it is heard");
         assert_eq!((said.run, said.steered), (turn, false));
@@ -204,7 +208,7 @@ async fn a_message_that_is_too_long_is_refused() {
     let longer = format!("{long}!");
     assert!(stage.runtime().steer(run, &longer).await.is_err());
     let new = message(&stage, "web:1", &longer);
-    assert!(stage.runtime().say(new).await.is_err());
+    assert!(stage.runtime().send_message(new).await.is_err());
 }
 
 #[tokio::test]
@@ -339,15 +343,15 @@ async fn policy_view_and_explanation_match_enforcement() {
             .await;
         explained.expect("an explanation")
     };
-    let own = explain(Whose::Run(main)).await;
+    let own = explain(PolicySubject::Run(main)).await;
     assert_eq!(own.explanation.ruling.decision, Decision::Ask);
-    let of_agent = Whose::Agent {
+    let of_agent = PolicySubject::Agent {
         name: "explore".to_owned(),
         new: Box::new(new),
     };
     let other = explain(of_agent).await;
     assert_eq!(other.explanation.ruling.layer, Layer::Grant);
-    assert!(other.taken_away_by.is_some());
+    assert!(other.removed_by.is_some());
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sortie_core::{
     ListFilter, Priority, RunId, Seq, SessionKey, Stats, Status, StoreError, TodoStatus,
 };
-use sortie_runtime::{Particulars, RuntimeError};
+use sortie_runtime::{RunDetails, RuntimeError};
 use sortie_test_support::stage::{Play, Stage};
 
 const TWO_TURNS: &str = r#"
@@ -393,7 +393,7 @@ async fn run_details_follow_the_journal() {
     let runtime = stage.runtime();
     let todos = async |run: RunId| {
         let record = stage.record(run).await;
-        let looked = runtime.particulars(&record).await.expect("particulars");
+        let looked = runtime.details(&record).await.expect("details");
         let looked = looked.expect("a journal");
         assert!(looked.head >= record.head, "up to the end that is known");
         let entries = runtime.events(run, Seq(0)).await.expect("a journal");
@@ -401,7 +401,7 @@ async fn run_details_follow_the_journal() {
             .into_iter()
             .filter(|entry| entry.seq <= looked.head)
             .collect();
-        assert_eq!(Particulars::of(&upto).as_ref(), Some(&*looked));
+        assert_eq!(RunDetails::of(&upto).as_ref(), Some(&*looked));
         looked
             .todos
             .iter()

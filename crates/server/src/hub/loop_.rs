@@ -81,7 +81,7 @@ impl Loop {
                 News::SomebodyCame => self.plan(),
                 News::TextWanted => {
                     if self.deltas.is_none() {
-                        self.deltas = Some(self.runtime.watch_text());
+                        self.deltas = Some(self.runtime.subscribe_text());
                     }
                 }
             }

@@ -5,7 +5,7 @@ use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sortie_protocol::{Agent, ExplainBody, Explained, LayerOpinion, ModelState, Skill};
-use sortie_runtime::{NewRun, View, Whose};
+use sortie_runtime::{NewRun, PolicySubject, View};
 use utoipa::IntoParams;
 
 use crate::app::Shared;
@@ -103,7 +103,7 @@ pub(crate) async fn explain(
         None => app.runtime.agents().main().name.clone(),
     };
     let arguments = body.arguments.unwrap_or(Value::Object(Map::new()));
-    let whose = Whose::Agent {
+    let whose = PolicySubject::Agent {
         name,
         new: Box::new(new),
     };

@@ -370,7 +370,7 @@ pub(crate) async fn message(
         listener
     });
     // Asked while nobody else can begin another turn, so that what is judged is what hears it.
-    let said = app.runtime.say_if(None, new, |last| {
+    let said = app.runtime.send_message_if(None, new, |last| {
         let may = app.could_make(&caller, last);
         may.map_err(Unsaid)
     });

@@ -12,7 +12,7 @@ use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
     ForkBody, Mode, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
 };
-use sortie_runtime::{Fork, Particulars};
+use sortie_runtime::{Fork, RunDetails};
 
 use crate::app::{App, Shared};
 use crate::body::{InPath, JsonBody, MaybeJson};
@@ -77,7 +77,7 @@ async fn detail(app: &App, record: &RunRecord) -> Result<TaskDetail, Problem> {
         requests: beside(app, asked, |_| true).await?,
     };
     // A removed journal adds nothing.
-    if let Some(particulars) = app.runtime.particulars(record).await? {
+    if let Some(particulars) = app.runtime.details(record).await? {
         note(&mut detail, &particulars);
     }
     Ok(detail)
@@ -89,7 +89,7 @@ fn deadline(record: &RunRecord) -> Option<String> {
 }
 
 /// What the journal adds.
-fn note(detail: &mut TaskDetail, particulars: &Particulars) {
+fn note(detail: &mut TaskDetail, particulars: &RunDetails) {
     detail.workspace = particulars.workspace.display().to_string();
     detail.mode = Mode::from(particulars.mode).as_str().to_owned();
     detail.sandbox = particulars.sandbox.to_string();
