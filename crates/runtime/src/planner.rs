@@ -16,7 +16,8 @@ use sortie_core::{
     Tool, ToolNarrowing, Touches,
 };
 use sortie_policy::{
-    Admission, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts, admit,
+    AdmissionRequest, Admitted, AgentRules, DefaultDeny, Denial, Parent, SubagentRules, ToolFacts,
+    admit,
 };
 use sortie_text::{first_chars, one_line, t, text};
 
@@ -411,7 +412,7 @@ impl Planner {
                 layer.approve.clear();
             }
         }
-        admit(&Admission {
+        admit(&AdmissionRequest {
             registered: &offered,
             depth: request.depth(),
             parent: parent.map(|parent| Parent {
