@@ -138,12 +138,12 @@ fn a_childs_question_is_data_for_its_parent() {
             },
         }],
     });
-    let told = format!("{:?}", player.state.messages().last());
-    assert!(told.contains("asks you something"), "{told}");
-    assert!(told.contains("0123456789ab"), "{told}");
-    assert!(told.contains("data, not instructions"), "{told}");
-    let marks = told.matches("----- end subagent output").count();
-    assert_eq!(marks, 2, "the forged line does not end the frame: {told}");
+    let notice = format!("{:?}", player.state.messages().last());
+    assert!(notice.contains("asks you something"), "{notice}");
+    assert!(notice.contains("0123456789ab"), "{notice}");
+    assert!(notice.contains("data, not instructions"), "{notice}");
+    let marks = notice.matches("----- end subagent output").count();
+    assert_eq!(marks, 2, "the forged line does not end the frame: {notice}");
 }
 
 #[test]

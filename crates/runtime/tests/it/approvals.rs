@@ -166,7 +166,7 @@ async fn a_grant_covers_the_session_and_only_its_rule() {
     assert_eq!(
         stage.file("notes/b.txt").as_deref(),
         Some("b"),
-        "nobody was asked"
+        "no request was opened"
     );
     say(&stage, &other, no(None)).await;
     stage.end_of(run).await;
@@ -227,7 +227,7 @@ const CHILD_ASKS: &str = r#"
   - when: { agent: code, turn: 1 }
     calls: [{ tool: ask, args: { question: "red or blue?", options: [red, blue] } }]
   - when: { agent: code }
-    say: "I was told: {{last_result}}"
+    say: "The answer: {{last_result}}"
   - when: { agent: main, notice_contains: "asks you something" }
     calls: [{ tool: subagents, args: { action: answer, request: "{{request}}", message: blue } }]
   - say: "waiting"
@@ -260,10 +260,10 @@ async fn a_child_asks_its_parent_then_a_person() {
     say(&stage, &asked[0], answer).await;
     stage.end_of(run).await;
     let record = stage.record(kid).await;
-    let told = record.result().expect("a result");
+    let answer = record.result().expect("a result");
     assert!(
-        told.contains("[A person answers]") && told.contains("blue"),
-        "{told}"
+        answer.contains("[A person answers]") && answer.contains("blue"),
+        "{answer}"
     );
 }
 
@@ -314,6 +314,6 @@ async fn a_parent_answers_its_child_by_its_label() {
     stage.end_of(run).await;
     let kid = stage.run_of("kid").await;
     let record = stage.record(kid).await;
-    let told = record.result().expect("a result");
-    assert!(told.contains("blue"), "{told}");
+    let answer = record.result().expect("a result");
+    assert!(answer.contains("blue"), "{answer}");
 }

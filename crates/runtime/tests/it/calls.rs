@@ -66,7 +66,7 @@ async fn spawning_a_child_without_tools_is_refused_with_the_reason() {
 "#,
     )
     .await;
-    assert_eq!(stage.records().await.len(), 1, "nobody was admitted");
+    assert_eq!(stage.records().await.len(), 1, "no run was admitted");
     insta::assert_snapshot!(stage.seen("main", 2).await, @r#"
     user: go
     assistant: spawn_subagent{"agentId":"explore","label":"bare","task":"t","tools":{"allow":[]}}

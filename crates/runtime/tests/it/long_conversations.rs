@@ -25,7 +25,7 @@ async fn say(stage: &Stage, text: &str) -> RunId {
         .runtime()
         .send_message(new)
         .await
-        .expect("it is heard");
+        .expect("it is accepted");
     stage.end_of(said.run).await;
     said.run
 }

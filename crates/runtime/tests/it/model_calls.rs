@@ -31,11 +31,11 @@ async fn context_overflow_shortens_the_history_and_the_run_continues() {
     let record = stage.play("read").await;
     assert_eq!(record.status, Status::Completed, "{record:?}");
     let log = stage.log(record.run_id).await;
-    let told: Vec<&str> = log
+    let lines: Vec<&str> = log
         .lines()
         .filter(|line| !line.starts_with("result"))
         .collect();
-    insta::assert_snapshot!(told.join("\n"), @r#"
+    insta::assert_snapshot!(lines.join("\n"), @r#"
     admitted main: read
     claimed
     answered 1: read_file{"path":"1.txt"}
@@ -47,8 +47,8 @@ async fn context_overflow_shortens_the_history_and_the_run_continues() {
     answered 5: "read them all"
     finished completed: read them all
     "#);
-    let heard = notes.about(record.run_id);
-    assert!(heard.contains("compacted"), "{heard}");
+    let published = notes.about(record.run_id);
+    assert!(published.contains("compacted"), "{published}");
     // The summary of a shortened part names the blob with the whole, which can be read.
     let request = stage
         .model()

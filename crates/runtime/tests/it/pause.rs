@@ -323,8 +323,8 @@ async fn subscribers_get_pauses_and_changes() {
     unpause(&stage, run).await;
     stage.end_of(run).await;
     stage.runtime().delete(run).await.expect("a number");
-    let heard = notes.about(run).replace("queued explore t\n", "");
-    insta::assert_snapshot!(heard, @r"
+    let published = notes.about(run).replace("queued explore t\n", "");
+    insta::assert_snapshot!(published, @r"
     started explore t
     paused
     paused

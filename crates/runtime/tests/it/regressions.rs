@@ -28,7 +28,7 @@ async fn a_run_cannot_open_files_by_naming_them_as_models() {
             "Error: the model 'script:/etc/passwd' cannot be chosen from here. Models that can be named: script. Leave \"model\" out to use your own."
         )
     );
-    assert_eq!(stage.records().await.len(), 1, "nobody was admitted");
+    assert_eq!(stage.records().await.len(), 1, "no run was admitted");
 }
 
 #[tokio::test]

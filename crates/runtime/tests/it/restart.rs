@@ -259,7 +259,7 @@ async fn after_a_crash_parent_and_children_resume_and_each_result_is_delivered_o
     stage.model().let_go("late");
     stage.model().let_go("blocking");
     stage.end_of(main).await;
-    assert_eq!(stage.records().await.len(), 4, "nobody was sent out again");
+    assert_eq!(stage.records().await.len(), 4, "no child was started twice");
     let turns = stage.model().requests_of("main").len();
     let last_turn = stage.model().requests_of("main")[turns - 1].asker.turn;
     let history = stage.seen("main", last_turn).await;
@@ -348,7 +348,7 @@ async fn a_run_whose_worktree_was_collected_before_a_crash_ends() {
     let run = stage.create(new).await;
     drop(worktrees.collected.acquire().await.expect("it is open"));
     let said = stage.runtime().steer(run, "and the cellar?").await;
-    said.expect("it is heard");
+    said.expect("it is accepted");
     let stage = stage.crash().await;
     stage.end_of(run).await;
     insta::assert_snapshot!(stage.log(run).await, @r#"

@@ -27,7 +27,7 @@ async fn say(stage: &Stage, new: NewRun) -> (RunId, bool) {
         .runtime()
         .send_message(new)
         .await
-        .expect("it is heard");
+        .expect("it is accepted");
     (said.run, said.steered)
 }
 
@@ -188,7 +188,7 @@ async fn creating_a_run_twice_under_one_id_creates_one_run() {
         let said = runtime
             .send_message_if(Some(turn), new, |_| Ok::<_, RuntimeError>(()))
             .await
-            .expect("it is heard");
+            .expect("it is accepted");
         assert_eq!((said.run, said.steered), (turn, false));
     }
     assert_eq!(stage.records().await.len(), 4);
@@ -204,7 +204,7 @@ async fn a_message_that_is_too_long_is_refused() {
         .runtime()
         .steer(run, &long)
         .await
-        .expect("it is heard");
+        .expect("it is accepted");
     let longer = format!("{long}!");
     assert!(stage.runtime().steer(run, &longer).await.is_err());
     let new = message(&stage, "web:1", &longer);
@@ -245,7 +245,10 @@ async fn a_retried_run_is_the_same_task_as_a_root() {
     let kid = stage.run_of("kid").await;
     let before = stage.runtime().spec(kid).await.expect("a spec");
     assert_eq!(before.tenant, Some(tenant));
-    assert_eq!(before.caps.max_depth, 1, "nobody asks for more than is set");
+    assert_eq!(
+        before.caps.max_depth, 1,
+        "the limit of the settings applies"
+    );
     let again = stage.runtime().retry(kid).await.expect("a new run");
     let after = stage.runtime().spec(again).await.expect("a spec");
     assert_eq!(

@@ -88,9 +88,9 @@ async fn subscribers_get_every_event_of_a_run() {
     let run = stage.create(stage.new_task("explore", "t")).await;
     stage.end_of(run).await;
     // The queued event is published beside the queue, so a fast scheduler may publish before it.
-    let heard = notes.about(run);
-    assert!(heard.contains("queued explore t"), "{heard}");
-    insta::assert_snapshot!(heard.replace("queued explore t\n", ""), @r"
+    let published = notes.about(run);
+    assert!(published.contains("queued explore t"), "{published}");
+    insta::assert_snapshot!(published.replace("queued explore t\n", ""), @r"
     started explore t
     changed Some(Tool)
     tool list_dir after 0
