@@ -32,7 +32,7 @@ impl Runtime {
         self.send_message_if(None, new, |_| Ok(())).await
     }
 
-    /// The same, if the caller may continue the last turn: `may_go_on` checks the spec of that turn
+    /// The same, if the caller may continue the last turn: `may_continue` checks the spec of that turn
     /// while no other caller can start one.
     ///
     /// `turn` is the id of a new turn, if it was chosen before. Repeating the call with it creates
@@ -41,7 +41,7 @@ impl Runtime {
         &self,
         turn: Option<RunId>,
         new: NewRun,
-        may_go_on: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
+        may_continue: impl FnOnce(&RunSpec) -> Result<(), E> + Send,
     ) -> Result<MessageReceipt, E> {
         check_message(&new.task)?;
         let (session, tenant) = (new.session.clone(), new.tenant.clone());
@@ -58,7 +58,7 @@ impl Runtime {
         let last = self.engine.store.last_turn(session, tenant).await;
         let last = last.map_err(RuntimeError::from)?;
         if let Some(last) = last.as_ref().filter(|last| can_continue(last)) {
-            may_go_on(&self.spec(last.run_id).await?)?;
+            may_continue(&self.spec(last.run_id).await?)?;
         }
         let turn = turn.unwrap_or_else(|| self.new_run_id());
         let receipt = self.send_now(turn, new, last).await?;
