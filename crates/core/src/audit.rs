@@ -6,7 +6,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{CallId, EffectId, ResultStatus, Ruling, RunId, Tenant, Timestamp};
+use crate::id::{CallId, EffectId, RunId};
+use crate::message::ResultStatus;
+use crate::policy::Ruling;
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
 
 /// One thing that happened to a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

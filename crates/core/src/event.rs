@@ -3,11 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    Balance, BlobId, Block, BudgetKind, CallId, Changes, ChildRef, Epoch, Fault, InboxItem,
-    Outcome, Priority, Request, ResultStatus, Ruling, RunId, RunSpec, Seq, Timestamp, Todo,
-    ToolResult, Usage, Worktree,
-};
+use crate::budget::{Balance, BudgetKind};
+use crate::id::{BlobId, CallId, Epoch, RunId, Seq};
+use crate::inbox::InboxItem;
+use crate::message::{Block, ChildRef, ResultStatus, Todo, ToolResult, Usage};
+use crate::policy::Ruling;
+use crate::ports::model::Fault;
+use crate::request::Request;
+use crate::run::{Changes, Outcome, Priority, RunSpec, Worktree};
+use crate::time::Timestamp;
 
 /// The version written with every journal row. Readers accept all versions up to this one.
 pub const JOURNAL_VERSION: i64 = 1;
@@ -259,7 +263,11 @@ impl Event {
 
 impl ToolResult {
     /// An answer that nothing ran for.
-    pub fn not_run(call: &crate::ToolCall, status: ResultStatus, text: impl Into<String>) -> Self {
+    pub fn not_run(
+        call: &crate::message::ToolCall,
+        status: ResultStatus,
+        text: impl Into<String>,
+    ) -> Self {
         Self {
             call: call.id.clone(),
             provider_id: call.provider_id.clone(),

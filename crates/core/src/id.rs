@@ -16,7 +16,7 @@ pub const MIN_PREFIX_CHARS: usize = 8;
 pub struct RunId(Uuid);
 
 impl RunId {
-    /// Wraps a UUID made by a [`crate::Clock`].
+    /// Wraps a UUID made by a [`crate::time::Clock`].
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }

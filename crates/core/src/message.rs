@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BlobId, CallId, RunId};
+use crate::id::{BlobId, CallId, RunId};
 
 /// One message of a run's history. Shared, because history is handed to the model every turn.
 pub type SharedMessage = Arc<Message>;

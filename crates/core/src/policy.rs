@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::RequestId;
+use crate::request::RequestId;
 
 words! {
     /// How calls that change something are treated.

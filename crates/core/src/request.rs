@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::{EffectId, Layer, RunId, SessionKey, Tenant, Timestamp};
+use crate::id::{EffectId, RunId, SessionKey};
+use crate::policy::Layer;
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
 
 /// How many digits a request's id has: enough that nobody meets two alike, few enough to type.
 const REQUEST_ID_DIGITS: usize = 12;

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Lane, RunId, SessionKey, Status, Tenant, Timestamp};
+use crate::id::{RunId, SessionKey};
+use crate::run::{Lane, Status};
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
 
 /// How many characters of the first message become a session's title.
 pub const TITLE_CHARS: usize = 120;
@@ -70,36 +73,4 @@ impl SessionSummary {
             tenant: self.tenant.clone(),
         }
     }
-}
-
-/// What runs that began in one stretch of time came to.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UsagePoint {
-    /// The beginning of the stretch.
-    pub at: Timestamp,
-    /// Runs that were admitted in it.
-    pub tasks: u64,
-    /// Those that completed.
-    pub completed: u64,
-    /// Those that failed or ran out of time.
-    pub failed: u64,
-    /// Tokens they read.
-    pub input_tokens: u64,
-    /// Tokens they wrote.
-    pub output_tokens: u64,
-    /// Those with an answer whose price is unknown.
-    pub unpriced: u64,
-    /// What they cost, as far as that is known; `None` if it is known of none of them.
-    pub cost_usd: Option<f64>,
-}
-
-/// How full a lane is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaneCount {
-    /// The lane.
-    pub lane: Lane,
-    /// Runs that somebody executes.
-    pub claimed: u64,
-    /// Runs that wait for a slot; paused ones do not.
-    pub queued: u64,
 }

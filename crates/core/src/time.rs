@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::RunId;
+use crate::id::RunId;
 
 /// Milliseconds since the Unix epoch, UTC.
 #[derive(

@@ -8,9 +8,12 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    Arguments, BlobId, RunId, Sampling, SharedMessage, StopReason, Timestamp, ToolSpec, Usage,
-};
+use crate::event::StopReason;
+use crate::id::{BlobId, RunId};
+use crate::message::{Arguments, SharedMessage, Usage};
+use crate::ports::tool::ToolSpec;
+use crate::run::Sampling;
+use crate::time::Timestamp;
 
 /// Something that can answer a turn.
 ///

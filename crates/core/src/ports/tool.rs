@@ -8,10 +8,13 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    BlobId, CallId, ChildRef, ChildWait, Confinement, EffectId, Lang, Question, RunId, SkillRef,
-    SpawnRequest, Todo, Worktree,
-};
+use crate::event::ChildWait;
+use crate::id::{BlobId, CallId, EffectId, RunId};
+use crate::message::{ChildRef, Todo};
+use crate::request::Question;
+use crate::run::{Confinement, SpawnRequest, Worktree};
+use crate::skill::SkillRef;
+use crate::words::Lang;
 
 /// What a model is told about a tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

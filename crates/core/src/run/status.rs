@@ -1,58 +1,5 @@
 //! The states that people and programs see. Words and spellings are part of the contract.
 
-macro_rules! words {
-    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$meta])*
-        #[derive(
-            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
-            serde::Serialize, serde::Deserialize,
-        )]
-        pub enum $name {
-            $($(#[$vmeta])* #[serde(rename = $word)] $variant),+
-        }
-
-        impl $name {
-            /// All values, in order.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The word used in JSON, on the command line and in the store.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-        }
-
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $name {
-            type Err = $crate::UnknownWord;
-
-            fn from_str(text: &str) -> Result<Self, $crate::UnknownWord> {
-                match text {
-                    $($word => Ok(Self::$variant),)+
-                    other => Err($crate::UnknownWord {
-                        word: other.to_owned(),
-                        expected: [$($word),+].join(", "),
-                    }),
-                }
-            }
-        }
-    };
-}
-
-/// A word that is not in the vocabulary.
-#[derive(Debug, thiserror::Error)]
-#[error("unknown word {word:?}; expected one of {expected}")]
-pub struct UnknownWord {
-    /// What was given.
-    pub word: String,
-    /// What would have been understood.
-    pub expected: String,
-}
-
 words! {
     /// How far a run has come. Terminal states are sticky.
     Status {
@@ -166,16 +113,6 @@ words! {
         Keep = "keep",
         /// Remove it once the result is delivered.
         Delete = "delete",
-    }
-}
-
-words! {
-    /// The languages that Sortie speaks.
-    Lang {
-        /// English.
-        En = "en",
-        /// Chinese.
-        Zh = "zh",
     }
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use async_trait::async_trait;
 
-use crate::{Changes, RunId, SkillRef, Worktree};
+use crate::id::RunId;
+use crate::run::{Changes, Worktree};
+use crate::skill::SkillRef;
 
 /// Makes worktrees for runs and brings back what was changed in them.
 ///

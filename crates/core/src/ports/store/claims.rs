@@ -1,6 +1,10 @@
 //! How runs are claimed for execution, and how claims of dead executors are freed.
 
-use crate::{Cancellation, EndReport, Fence, JournalEntry, Lane, RunId, StoreResult, Timestamp};
+use crate::event::JournalEntry;
+use crate::id::{Fence, RunId};
+use crate::ports::store::{EndReport, StoreResult};
+use crate::run::{Cancellation, Lane};
+use crate::time::Timestamp;
 
 /// Asks for work.
 #[derive(Clone, Debug)]
@@ -48,7 +52,7 @@ pub struct Claimed {
     /// The right to write.
     pub fence: Fence,
     /// Its whole journal, the claim included, checked against its hash chain. The error says
-    /// whether the journal is damaged ([`crate::StoreError::Damaged`]) or could not be read this time.
+    /// whether the journal is damaged ([`crate::ports::store::StoreError::Damaged`]) or could not be read this time.
     pub entries: StoreResult<Vec<JournalEntry>>,
     /// Whether somebody wants it stopped.
     pub cancel: Option<Cancellation>,

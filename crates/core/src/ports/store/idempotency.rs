@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::{RunId, StoreResult, Timestamp};
+use crate::id::RunId;
+use crate::ports::store::StoreResult;
+use crate::time::Timestamp;
 
 /// How long an answer is kept: whoever sends the same request later means a new one.
 pub const ONCE_KEPT_MS: i64 = 24 * 3_600 * 1_000;

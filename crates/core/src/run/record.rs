@@ -2,10 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Balance, ChangesFate, Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, RunId, Seq,
-    SessionKey, Status, Tenant, Timestamp, Usage, WaitingOn,
+use crate::budget::Balance;
+use crate::id::{RunId, Seq, SessionKey};
+use crate::message::Usage;
+use crate::run::{
+    ChangesFate, Cleanup, Delivery, EdgeMode, Lane, Outcome, Priority, Reason, Status, WaitingOn,
 };
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
 
 /// The parts of a record that change while the run runs. Computed by the fold, stored as it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -131,79 +135,4 @@ impl RunRecord {
         self.started_at
             .map_or(0, |started| self.ended_at.unwrap_or(now).ms_since(started))
     }
-}
-
-/// How many tasks are in which state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stats {
-    /// All of them.
-    pub total: u64,
-    /// Not started.
-    pub pending: u64,
-    /// Started, not ended.
-    pub running: u64,
-    /// Ended with a result.
-    pub completed: u64,
-    /// Ended without.
-    pub failed: u64,
-    /// Ended by a deadline.
-    pub timeout: u64,
-    /// Ended by somebody.
-    pub cancelled: u64,
-}
-
-impl Stats {
-    /// Counts `count` more runs in `status`.
-    pub fn add(&mut self, status: Status, count: u64) {
-        self.total += count;
-        match status {
-            Status::Pending => self.pending += count,
-            Status::Running => self.running += count,
-            Status::Completed => self.completed += count,
-            Status::Failed => self.failed += count,
-            Status::Timeout => self.timeout += count,
-            Status::Cancelled => self.cancelled += count,
-        }
-    }
-}
-
-/// What runs of one session, agent and model used.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UsageLine {
-    /// The session that asked.
-    pub session: SessionKey,
-    /// The agent.
-    pub agent: String,
-    /// The model that answered.
-    pub model: String,
-    /// How many runs.
-    pub runs: u64,
-    /// How many of them have no known price.
-    pub unpriced: u64,
-    /// How many calls they made.
-    pub tool_calls: u64,
-    /// What they used.
-    pub usage: Usage,
-}
-
-impl UsageLine {
-    /// Where it is among all.
-    pub fn place(&self) -> UsagePlace {
-        UsagePlace {
-            session: self.session.clone(),
-            agent: self.agent.clone(),
-            model: self.model.clone(),
-        }
-    }
-}
-
-/// A place among lines of usage, which are sorted by these.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsagePlace {
-    /// The session that asked.
-    pub session: SessionKey,
-    /// The agent.
-    pub agent: String,
-    /// The model that answered.
-    pub model: String,
 }

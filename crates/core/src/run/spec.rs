@@ -6,10 +6,16 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{
-    AdmissionCaps, AgentDefinition, Announce, Budget, CallId, Cleanup, Isolation, Lane, Lang,
-    Policy, Priority, RunId, SandboxMode, Seq, SessionKey, SkillRef, Tenant, Timestamp,
-};
+use crate::agent::AgentDefinition;
+use crate::budget::Budget;
+use crate::id::{CallId, RunId, Seq, SessionKey};
+use crate::policy::Policy;
+use crate::ports::store::AdmissionCaps;
+use crate::run::{Announce, Cleanup, Isolation, Lane, Priority, SandboxMode};
+use crate::skill::SkillRef;
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
+use crate::words::Lang;
 
 /// How many characters of the task become its label when none is given.
 pub const LABEL_CHARS: usize = 30;

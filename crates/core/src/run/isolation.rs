@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::BlobId;
+use crate::id::BlobId;
 
 words! {
     /// Where a run works.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Reason, Status};
+use crate::run::{Reason, Status};
 
 /// The terminal state of a run, with what only that state has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    CallId, Changes, EdgeMode, Outcome, Question, Reply, RequestId, RunId, SinkAddress, Usage,
-};
+use crate::id::{CallId, RunId};
+use crate::message::Usage;
+use crate::request::{Question, Reply, RequestId};
+use crate::run::{Changes, EdgeMode, Outcome, SinkAddress};
 
 /// A finished child's result on its way to whoever asked for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,19 +1,42 @@
 //! The durable registry. It speaks in transitions, not in rows; each is atomic and durable when it
 //! returns, and each that writes for a run is refused when its fence is old.
 
+mod accounts;
+mod admission;
+mod claims;
+mod delivery;
+mod filters;
+mod idempotency;
+mod journal;
+mod lifecycle;
+mod replies;
+
 use std::fmt;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
-use crate::{
-    Amount, Announcement, AuditEntry, AuditLine, AuditReport, Balance, BlobId, BudgetKind,
-    Cancellation, ChangesFate, Claim, Claimed, Event, Fence, Idempotency, InboxItem, JournalEntry,
-    LaneCount, OpenRequest, OutboxEntry, Outcome, Priority, Recover, RecoverReport, Reply,
-    RequestFilter, RequestId, RunId, RunRecord, RunSpec, Seq, SessionFilter, SessionGrant,
-    SessionKey, SessionSummary, Stats, Status, Summary, Tenant, Timestamp, Usage, UsageLine,
-    UsagePlace, UsagePoint, WaitingOn,
-};
+use crate::audit::{AuditLine, AuditReport};
+use crate::budget::{Balance, BudgetKind};
+use crate::event::JournalEntry;
+use crate::id::{BlobId, Fence, RunId, Seq, SessionKey};
+use crate::inbox::{InboxItem, OutboxEntry};
+use crate::message::Usage;
+use crate::request::{OpenRequest, RequestFilter, RequestId, SessionGrant};
+use crate::run::{Cancellation, ChangesFate, RunRecord, Status};
+use crate::session::{SessionFilter, SessionSummary};
+use crate::stats::{LaneCount, Stats, UsageLine, UsagePlace, UsagePoint};
+use crate::tenant::Tenant;
+use crate::time::Timestamp;
+
+pub use accounts::*;
+pub use admission::*;
+pub use claims::*;
+pub use delivery::*;
+pub use filters::*;
+pub use idempotency::*;
+pub use journal::*;
+pub use lifecycle::*;
+pub use replies::*;
 
 /// Everything the runtime needs from a store.
 pub trait Store:
@@ -126,7 +149,7 @@ pub trait Registry: Send + Sync {
     async fn pause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
     /// Lets a run and all its descendants go on.
     async fn unpause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
-    /// Frees leases without an executor; see [`crate::RecoverScope`]. A run that keeps killing its process
+    /// Frees leases without an executor; see [`crate::ports::store::RecoverScope`]. A run that keeps killing its process
     /// ends as interrupted.
     async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport>;
     /// Ends runs that wait for children, or rest, past their deadline.
@@ -286,78 +309,6 @@ pub trait Audit: Send + Sync {
     async fn verify_audit(&self) -> StoreResult<AuditReport>;
 }
 
-/// Asks to note a reply.
-#[derive(Clone, Debug)]
-pub struct ReplyTo {
-    /// To which request.
-    pub request: RequestId,
-    /// What is said.
-    pub reply: Reply,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// What came of a reply.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Replied {
-    /// It is in the run's inbox.
-    Noted {
-        /// The run.
-        run: RunId,
-    },
-    /// Somebody was faster, or the run has ended.
-    TooLate {
-        /// What was said before, if anything was.
-        earlier: Option<Reply>,
-    },
-}
-
-/// Asks to set something aside.
-#[derive(Clone, Copy, Debug)]
-pub struct Reserve {
-    /// The right to write.
-    pub fence: Fence,
-    /// The most that the question can cost.
-    pub amount: Amount,
-}
-
-/// What came of a reservation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reserved {
-    /// It is set aside. The balances are those before it.
-    Granted {
-        /// Each kind that is limited.
-        balances: Vec<Balance>,
-    },
-    /// There is not enough, and nothing was set aside.
-    Short {
-        /// The first kind that is short.
-        balance: Balance,
-    },
-}
-
-/// What came of spending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spent {
-    /// How many were there.
-    pub granted: u64,
-    /// The account after that; `None` if this kind is not limited.
-    pub balance: Option<Balance>,
-}
-
-/// Which lines of the audit.
-#[derive(Clone, Debug, Default)]
-pub struct AuditFilter {
-    /// Of this run and all below it.
-    pub run: Option<RunId>,
-    /// Of this tenant.
-    pub tenant: Option<Tenant>,
-    /// After this place.
-    pub after: u64,
-    /// At most so many; 0 is no limit.
-    pub limit: u32,
-}
-
 /// Removes and checks what is old.
 #[async_trait]
 pub trait Archive: Send + Sync {
@@ -370,372 +321,4 @@ pub trait Archive: Send + Sync {
     async fn clean_up(&self, before: Timestamp) -> StoreResult<Vec<About>>;
     /// Checks every journal against its hash chain and the record against the journal.
     async fn verify(&self) -> StoreResult<VerifyReport>;
-}
-
-/// Asks for a run.
-#[derive(Clone, Debug)]
-pub struct Admit {
-    /// The id to give it.
-    pub run: RunId,
-    /// What it is admitted with.
-    pub spec: RunSpec,
-    /// When.
-    pub at: Timestamp,
-    /// The parent's right to spawn, checked in the same transaction.
-    pub parent: Option<ParentClaim>,
-}
-
-/// A parent's right to spawn.
-#[derive(Clone, Copy, Debug)]
-pub struct ParentClaim {
-    /// Its claim.
-    pub fence: Fence,
-    /// The entry that its journal must have: the child is a consequence of it.
-    pub reached: Seq,
-}
-
-/// Caps that hold at admission.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdmissionCaps {
-    /// Runs in one tree, over its whole life.
-    pub max_children_per_tree: u32,
-    /// Depth below the root.
-    pub max_depth: u32,
-}
-
-/// What came of asking for a run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Admission {
-    /// It was written.
-    Admitted {
-        /// Its place in the queue, from 1.
-        queue_position: u32,
-    },
-    /// The parent's call already has this one.
-    Existing {
-        /// The run.
-        run: RunId,
-    },
-    /// Nothing was written.
-    Refused(Refusal),
-}
-
-/// Why a run was not admitted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The tree has had all its children.
-    TreeFull {
-        /// The cap.
-        max: u32,
-    },
-    /// Too deep.
-    TooDeep {
-        /// The cap.
-        max: u32,
-    },
-    /// The parent has ended or is to be cancelled.
-    ParentEnding,
-    /// The account that it would draw from has nothing left.
-    BudgetSpent {
-        /// Of what.
-        kind: BudgetKind,
-    },
-}
-
-/// What a cancel did.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct CancelReport {
-    /// Runs that nobody executed: ended now.
-    pub ended: Vec<Ended>,
-    /// Runs that an executor holds: it has to stop them.
-    pub signalled: Vec<RunId>,
-    /// Whether the run had already ended.
-    pub already_ended: Option<Status>,
-}
-
-/// Who a run is, for those who are told about it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
-    /// The run.
-    pub run: RunId,
-    /// The session that asked for it.
-    pub session: SessionKey,
-    /// The first run of its tree.
-    pub root: RunId,
-    /// The run that asked for it.
-    pub parent: Option<RunId>,
-    /// Whose it is.
-    pub tenant: Option<Tenant>,
-    /// The end of its journal.
-    pub head: Seq,
-}
-
-/// What a pause, or its end, did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PauseReport {
-    /// Runs whose record changed.
-    pub changed: Vec<About>,
-    /// Those of them that an executor holds.
-    pub held: Vec<RunId>,
-}
-
-/// A run that ended, for notifications.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
-    /// The run.
-    pub run: RunId,
-    /// The session that asked for it.
-    pub session: SessionKey,
-    /// The first run of its tree.
-    pub root: RunId,
-    /// The run that asked for it.
-    pub parent: Option<RunId>,
-    /// Whose it is.
-    pub tenant: Option<Tenant>,
-    /// The end of its journal.
-    pub head: Seq,
-    /// How.
-    pub outcome: Outcome,
-}
-
-/// What ended, and what has to be stopped because of it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct EndReport {
-    /// Runs that ended in the transaction.
-    pub ended: Vec<Ended>,
-    /// Descendants that an executor holds: it has to stop them.
-    pub signalled: Vec<RunId>,
-}
-
-/// Asks to change how a queued run waits; `None` leaves a thing as it is.
-#[derive(Clone, Debug)]
-pub struct Update {
-    /// The run.
-    pub run: RunId,
-    /// What people call it.
-    pub label: Option<String>,
-    /// How urgent it is.
-    pub priority: Option<Priority>,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// Asks to add events.
-#[derive(Clone, Debug)]
-pub struct Append {
-    /// The right to write.
-    pub fence: Fence,
-    /// The entry that the events follow.
-    pub follows: Seq,
-    /// When.
-    pub at: Timestamp,
-    /// The facts.
-    pub events: Vec<Event>,
-    /// The record after them.
-    pub summary: Summary,
-    /// Long outputs that the facts refer to.
-    pub blobs: Vec<Blob>,
-    /// What happened to calls.
-    pub audit: Vec<AuditEntry>,
-    /// What the question under way really cost: settles what was set aside for it.
-    pub spent: Option<Amount>,
-}
-
-/// A long output.
-#[derive(Clone, Debug)]
-pub struct Blob {
-    /// Its name.
-    pub id: BlobId,
-    /// Its content.
-    pub bytes: Vec<u8>,
-}
-
-/// What an append tells the writer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Appended {
-    /// The end of the journal.
-    pub head: Seq,
-    /// Whether there is something in the inbox.
-    pub inbox_waiting: bool,
-    /// Whether somebody wants the run stopped.
-    pub cancel: Option<Cancellation>,
-    /// Whether somebody wants the run to rest.
-    pub paused: bool,
-}
-
-/// Asks to give a run up until its inbox fills.
-#[derive(Clone, Debug)]
-pub struct Park {
-    /// The right to write.
-    pub fence: Fence,
-    /// The last entry that the holder knows of.
-    pub follows: Seq,
-    /// When.
-    pub at: Timestamp,
-    /// What it waits for.
-    pub waiting_on: WaitingOn,
-}
-
-/// Says that a run which an executor holds waits for its provider, or no longer does. Not a fact
-/// about the run, so nothing of it is journaled.
-#[derive(Clone, Copy, Debug)]
-pub struct Hold {
-    /// The right to write.
-    pub fence: Fence,
-    /// Its place among the questions to the same model; `None` when it goes on.
-    pub position: Option<u32>,
-}
-
-/// Asks to end a run.
-#[derive(Clone, Debug)]
-pub struct Finish {
-    /// The right to write.
-    pub fence: Fence,
-    /// The entry that the events follow.
-    pub follows: Seq,
-    /// When.
-    pub at: Timestamp,
-    /// Facts before the end.
-    pub events: Vec<Event>,
-    /// Long outputs that the facts refer to.
-    pub blobs: Vec<Blob>,
-    /// The record at the end.
-    pub summary: Summary,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// What happened to calls.
-    pub audit: Vec<AuditEntry>,
-    /// Whether it ends before it has taken its messages.
-    pub unread: Unread,
-}
-
-/// What becomes of messages that an ending run has not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unread {
-    /// The run does not end before it has taken them.
-    First,
-    /// They go into its journal, for whoever goes on from it: it cannot answer them any more.
-    Kept,
-}
-
-/// What came of ending a run.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Finishing {
-    /// It ended.
-    Ended(EndReport),
-    /// It did not, and nothing was written: there are messages that it has not taken.
-    Unread,
-}
-
-/// Renews leases.
-#[derive(Clone, Debug)]
-pub struct Heartbeat {
-    /// The claims.
-    pub fences: Vec<Fence>,
-    /// Their new end.
-    pub lease_until: Timestamp,
-}
-
-/// What a heartbeat found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HeartbeatReport {
-    /// Claims that no longer hold.
-    pub lost: Vec<RunId>,
-    /// Runs that somebody wants stopped.
-    pub cancelled: Vec<(RunId, Cancellation)>,
-    /// Runs with something in the inbox.
-    pub inbox_waiting: Vec<RunId>,
-    /// Runs that somebody wants to rest.
-    pub paused: Vec<RunId>,
-}
-
-/// A delivery inside the store.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Delivered {
-    /// The child.
-    pub announcement: Announcement,
-    /// The session that asked for the child.
-    pub session: SessionKey,
-    /// The first run of the tree.
-    pub root: RunId,
-    /// Whose it is.
-    pub tenant: Option<Tenant>,
-    /// The end of the child's journal.
-    pub head: Seq,
-    /// The parent.
-    pub parent: RunId,
-    /// `false` if the parent had ended: the delivery is blocked, and visible.
-    pub accepted: bool,
-}
-
-/// How an outside delivery went.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settlement {
-    /// It was accepted.
-    Delivered,
-    /// It was not; try again then.
-    Retry {
-        /// When.
-        at: Timestamp,
-        /// Why not.
-        error: String,
-    },
-    /// It is given up, visibly.
-    Blocked {
-        /// Why.
-        error: String,
-    },
-}
-
-/// What to do about a blocked delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unblock {
-    /// Try again.
-    Retry,
-    /// Nobody needs it any more.
-    Dismiss,
-}
-
-/// Which runs.
-#[derive(Clone, Debug, Default)]
-pub struct ListFilter {
-    /// Of this session.
-    pub session: Option<SessionKey>,
-    /// In one of these states; any if there are none.
-    pub statuses: Vec<Status>,
-    /// Children of this run.
-    pub parent: Option<RunId>,
-    /// Of this tree.
-    pub root: Option<RunId>,
-    /// Only the first runs of trees.
-    pub roots_only: bool,
-    /// Of this agent.
-    pub agent: Option<String>,
-    /// Of this tenant.
-    pub tenant: Option<Tenant>,
-    /// With this text in label or task, or with an id that begins with it.
-    pub text: Option<String>,
-    /// Made before this one.
-    pub before: Option<RunId>,
-    /// Made after this one.
-    pub after: Option<RunId>,
-    /// The oldest are first, not the newest.
-    pub oldest_first: bool,
-    /// One of these; any if there are none.
-    pub runs: Vec<RunId>,
-    /// Archived ones too.
-    pub archived: bool,
-    /// At most so many; 0 is no limit.
-    pub limit: u32,
-}
-
-/// What a check of the store found.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct VerifyReport {
-    /// Journals read.
-    pub runs: u64,
-    /// Entries read.
-    pub entries: u64,
-    /// What is wrong, one sentence each.
-    pub problems: Vec<String>,
 }

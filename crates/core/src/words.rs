@@ -1,0 +1,64 @@
+//! Enums whose values are words of the contract: in JSON, on the command line and in the store.
+
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident { $($(#[$vmeta:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(
+            Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash,
+            serde::Serialize, serde::Deserialize,
+        )]
+        pub enum $name {
+            $($(#[$vmeta])* #[serde(rename = $word)] $variant),+
+        }
+
+        impl $name {
+            /// All values, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word used in JSON, on the command line and in the store.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::words::UnknownWord;
+
+            fn from_str(text: &str) -> Result<Self, $crate::words::UnknownWord> {
+                match text {
+                    $($word => Ok(Self::$variant),)+
+                    other => Err($crate::words::UnknownWord {
+                        word: other.to_owned(),
+                        expected: [$($word),+].join(", "),
+                    }),
+                }
+            }
+        }
+    };
+}
+
+/// A word that is not in the vocabulary.
+#[derive(Debug, thiserror::Error)]
+#[error("unknown word {word:?}; expected one of {expected}")]
+pub struct UnknownWord {
+    /// What was given.
+    pub word: String,
+    /// What would have been understood.
+    pub expected: String,
+}
+
+words! {
+    /// The languages that Sortie speaks.
+    Lang {
+        /// English.
+        En = "en",
+        /// Chinese.
+        Zh = "zh",
+    }
+}
