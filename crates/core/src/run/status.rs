@@ -1,5 +1,7 @@
 //! The states that people and programs see. Words and spellings are part of the contract.
 
+use crate::run::EdgeMode;
+
 words! {
     /// How far a run has come. Terminal states are sticky.
     Status {
@@ -123,5 +125,29 @@ words! {
         Steer = "steer",
         /// Nobody is told; the record has the result.
         Silent = "silent",
+    }
+}
+
+impl Announce {
+    /// Returns the mode of a child. A blocking call is answered by the result, so it cannot be silent.
+    pub fn of_child(edge: EdgeMode, requested: Option<Self>) -> Self {
+        match edge {
+            EdgeMode::Blocking => Self::Steer,
+            EdgeMode::Background => requested.unwrap_or(Self::Steer),
+        }
+    }
+
+    /// Whether the result is delivered to the parent's inbox.
+    pub const fn reaches_parent(self) -> bool {
+        match self {
+            Self::Steer => true,
+            Self::Silent => false,
+        }
+    }
+
+    /// Whether the run continues after its parent has completed. A run whose parent was going to
+    /// receive the result is cancelled instead.
+    pub const fn outlives_parent(self) -> bool {
+        !self.reaches_parent()
     }
 }

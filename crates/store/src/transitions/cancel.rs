@@ -34,7 +34,7 @@ pub(crate) fn cancel(
             reason: cancellation.reason.clone(),
         },
         at,
-        spares_silent: false,
+        parent_completed: false,
     };
     descendants(connection, run, &cascade, &mut report)?;
     Ok(CancelReport {
@@ -49,8 +49,8 @@ pub(crate) fn cancel(
 pub(crate) struct Cascade {
     pub(crate) cancellation: Cancellation,
     pub(crate) at: Timestamp,
-    /// Whether silent children go on, because their parent did its work.
-    pub(crate) spares_silent: bool,
+    /// Whether the parent completed. Children whose mode outlives the parent then continue.
+    pub(crate) parent_completed: bool,
 }
 
 /// Cancels everything below a run, level by level.
@@ -60,14 +60,14 @@ pub(crate) fn descendants(
     cascade: &Cascade,
     report: &mut EndReport,
 ) -> Done<()> {
-    let mut parents = VecDeque::from([(run, cascade.spares_silent)]);
-    while let Some((parent, spares_silent)) = parents.pop_front() {
+    let mut parents = VecDeque::from([(run, cascade.parent_completed)]);
+    while let Some((parent, parent_completed)) = parents.pop_front() {
         for child in children(connection, parent)? {
-            if child.announce == Announce::Silent && spares_silent {
+            if parent_completed && child.announce.outlives_parent() {
                 continue;
             }
             if child.phase == Phase::Ended {
-                parents.push_back((child.run, spares_silent));
+                parents.push_back((child.run, parent_completed));
                 continue;
             }
             let row = row::must_load(connection, child.run)?;

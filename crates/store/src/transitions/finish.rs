@@ -89,7 +89,7 @@ pub(crate) fn end_with_descendants(
             reason: format!("the run that asked for it is {}", ending.outcome.status()),
         },
         at: ending.at,
-        spares_silent: matches!(ending.outcome, Outcome::Completed { .. }),
+        parent_completed: matches!(ending.outcome, Outcome::Completed { .. }),
     };
     report.ended.push(end(connection, row, ending)?);
     cancel::descendants(connection, row.run, &cascade, report)

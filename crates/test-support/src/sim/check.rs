@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 use sortie_agent::{Past, RunState};
 use sortie_core::{
-    Announce, Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _,
-    JournalEntry, ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
+    Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _, JournalEntry,
+    ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
 };
 use sortie_runtime::Runtime;
 use sortie_store::InlineStore;
@@ -246,7 +246,7 @@ impl Story {
             hold(arrived.iter().all(|at| *at == parent), || {
                 format!("the result of {run} went to a stranger")
             })?;
-            if life.state.spec().announce == Announce::Silent {
+            if !life.state.spec().announce.reaches_parent() {
                 hold(arrived.is_empty(), || format!("silent {run} was announced"))?;
                 continue;
             }
@@ -288,7 +288,7 @@ impl Story {
                 continue;
             };
             let parent = &self.runs[&parent.run].record;
-            if life.state.spec().announce == Announce::Silent {
+            if !life.state.spec().announce.reaches_parent() {
                 continue;
             }
             // A child that an executor held when its parent ended needs a moment to stop.
