@@ -3,11 +3,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use rusqlite::{Connection, Row, named_params, params};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row, params};
 use sortie_core::{
     About, Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch,
-    Fence, Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SessionKey, SinkAddress, Status,
-    StoreError, Summary, Tenant, Timestamp, UnknownWord, Usage, WaitingOn,
+    Fence, Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SinkAddress, StoreError, Summary,
+    Tenant, Timestamp, UnknownWord, Usage, WaitingOn,
 };
 
 use crate::chain::{GENESIS, Tail};
@@ -100,56 +101,49 @@ pub(crate) struct Place<'a> {
 pub(crate) fn insert(connection: &Connection, admit: &Admit, place: Place<'_>) -> Done<()> {
     let Admit { run, spec, at, .. } = admit;
     let parent = spec.parent.as_ref();
-    sql::run(
+    sql::insert(
         connection,
-        "INSERT INTO runs (
-             run_id, root_id, parent_id, parent_call, mode, session, child_session, agent, lane,
-             priority, label, task, thinking, depth, announce, cleanup, report_to, timeout_ms,
-             queue_key, delivery, created_at, head_hash, model, waiting_on, account_id, wall_ms,
-             not_after, audited, tenant, workspace, paused)
-         VALUES (
-             :run_id, :root_id, :parent_id, :parent_call, :mode, :session, :child_session, :agent,
-             :lane, :priority, :label, :task, :thinking, :depth, :announce, :cleanup, :report_to,
-             :timeout_ms, :queue_key, :delivery, :created_at, :head_hash, :model, :waiting_on,
-             :account_id, :wall_ms, :not_after, 1, :tenant, :workspace, :paused)",
-        named_params! {
-            ":run_id": run.to_string(),
-            ":root_id": spec.root.to_string(),
-            ":parent_id": parent.map(|link| link.run.to_string()),
-            ":parent_call": parent.map(|link| link.call.as_str()),
-            ":mode": parent.map(|link| ModeWord(link.mode).to_string()),
-            ":session": spec.session.as_str(),
-            ":child_session": spec.child_session(*run).as_str(),
-            ":agent": spec.agent.name,
-            ":lane": spec.lane.as_str(),
-            ":priority": spec.priority.as_str(),
-            ":label": spec.label,
-            ":task": spec.task,
-            ":thinking": spec.thinking,
-            ":depth": spec.depth,
-            ":announce": spec.announce.as_str(),
-            ":cleanup": spec.cleanup.as_str(),
-            ":report_to": serde_json::to_string(&spec.report_to)?,
-            ":timeout_ms": spec.limits.timeout_ms.map(whole),
-            ":queue_key": queue_key(*at, spec.priority),
-            ":delivery": first_delivery(spec).as_str(),
-            ":created_at": at.0,
-            ":head_hash": GENESIS,
-            ":model": spec.model,
-            ":account_id": place.account,
-            ":wall_ms": spec.limits.budget.wall_ms.map(whole),
-            ":not_after": spec.not_after.map(|moment| moment.0),
-            ":tenant": spec.tenant.as_ref().map(Tenant::as_str),
-            ":workspace": spec.workspace.to_string_lossy(),
-            ":paused": place.paused,
-            ":waiting_on": (!place.paused).then_some(WaitingOn::Slot.as_str()),
-        },
-    )?;
-    Ok(())
+        "runs",
+        &[
+            ("run_id", &run.to_string()),
+            ("root_id", &spec.root.to_string()),
+            ("parent_id", &parent.map(|link| link.run.to_string())),
+            ("parent_call", &parent.map(|link| link.call.as_str())),
+            ("mode", &parent.map(|link| ModeWord(link.mode).to_string())),
+            ("session", &spec.session.as_str()),
+            ("child_session", &spec.child_session(*run).as_str()),
+            ("tenant", &spec.tenant.as_ref().map(Tenant::as_str)),
+            ("agent", &spec.agent.name),
+            ("lane", &spec.lane.as_str()),
+            ("priority", &spec.priority.as_str()),
+            ("label", &spec.label),
+            ("task", &spec.task),
+            ("thinking", &spec.thinking),
+            ("workspace", &spec.workspace.to_string_lossy()),
+            ("depth", &spec.depth),
+            ("announce", &spec.announce.as_str()),
+            ("cleanup", &spec.cleanup.as_str()),
+            ("report_to", &serde_json::to_string(&spec.report_to)?),
+            ("timeout_ms", &spec.limits.timeout_ms.map(whole)),
+            ("wall_ms", &spec.limits.budget.wall_ms.map(whole)),
+            ("not_after", &spec.not_after.map(|moment| moment.0)),
+            ("account_id", &place.account),
+            ("queue_key", &queue_key(*at, spec.priority)),
+            ("paused", &place.paused),
+            ("delivery", &first_delivery(spec).as_str()),
+            ("created_at", &at.0),
+            ("head_hash", &GENESIS),
+            ("model", &spec.model),
+            (
+                "waiting_on",
+                &(!place.paused).then_some(WaitingOn::Slot.as_str()),
+            ),
+        ],
+    )
 }
 
 fn first_delivery(spec: &RunSpec) -> Delivery {
-    let for_parent = spec.parent.is_some() && spec.announce != Announce::Silent;
+    let for_parent = spec.parent.is_some() && spec.announce.reaches_parent();
     if for_parent || !spec.report_to.is_empty() {
         Delivery::Pending
     } else {
@@ -157,14 +151,17 @@ fn first_delivery(spec: &RunSpec) -> Delivery {
     }
 }
 
-/// The columns of a record.
-pub(crate) const RECORD_COLUMNS: Columns = columns![
+/// The columns that records and transitions read. The only list: readers name a column with `at!`,
+/// and a name that is not listed does not compile.
+pub(crate) const COLUMNS: Columns = columns![
     "run_id",
     "root_id",
     "parent_id",
+    "parent_call",
     "mode",
     "session",
     "child_session",
+    "tenant",
     "agent",
     "lane",
     "priority",
@@ -172,23 +169,33 @@ pub(crate) const RECORD_COLUMNS: Columns = columns![
     "task",
     "thinking",
     "depth",
+    "announce",
+    "cleanup",
+    "report_to",
+    "timeout_ms",
+    "account_id",
     "status",
     "phase",
+    "cancel",
+    "paused",
     "outcome",
     "delivery",
     "delivery_error",
     "created_at",
     "started_at",
+    "deadline_at",
     "ended_at",
-    "timeout_ms",
-    "cleanup",
     "cleaned_at",
     "archived_at",
-    "head_seq",
+    "epoch",
     "deaths",
-    "cancel IS NOT NULL",
+    "deaths_since_progress",
+    "head_at_claim",
+    "head_seq",
+    "head_hash",
     "model",
     "waiting_on",
+    "wait_position",
     "progress",
     "tool_calls",
     "input_tokens",
@@ -197,19 +204,23 @@ pub(crate) const RECORD_COLUMNS: Columns = columns![
     "cache_write_tokens",
     "cost_usd",
     "unpriced",
-    "children_unpriced",
     "last_text",
-    "wait_position",
     "children_input_tokens",
     "children_output_tokens",
     "children_cache_read_tokens",
     "children_cache_write_tokens",
     "children_cost_usd",
-    "account_id",
-    "tenant",
-    "paused",
+    "children_unpriced",
+    "changes",
     "changes_fate",
 ];
+
+/// Returns the position of a column in [`COLUMNS`].
+macro_rules! at {
+    ($name:literal) => {
+        const { COLUMNS.at($name) }
+    };
+}
 
 /// A record without what other rows add to it.
 #[derive(Debug)]
@@ -223,11 +234,6 @@ pub(crate) struct BareRecord {
 
 /// Reads a record, without its place in the queue for a slot and without its budget.
 pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
-    macro_rules! at {
-        ($name:literal) => {
-            const { RECORD_COLUMNS.at($name) }
-        };
-    }
     let record = RunRecord {
         run_id: word(row, at!("run_id"))?,
         child_session: word(row, at!("child_session"))?,
@@ -268,7 +274,7 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
         queue_position: row.get(at!("wait_position"))?,
         head: Seq(row.get(at!("head_seq"))?),
         crashes: row.get(at!("deaths"))?,
-        cancel_requested: row.get(at!("cancel IS NOT NULL"))?,
+        cancel_requested: row.get_ref(at!("cancel"))? != ValueRef::Null,
         paused: row.get(at!("paused"))?,
         changes_fate: optional_word(row, at!("changes_fate"))?,
         budget: Vec::new(),
@@ -280,136 +286,84 @@ pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
     })
 }
 
-/// What ending, cancelling and recovering need to know of a run.
+/// A run as ending, cancelling and recovering read it: its record and the columns that only the
+/// store uses. `record` lacks its queue position and its budget.
 #[derive(Clone, Debug)]
 pub(crate) struct RunRow {
-    pub(crate) run: RunId,
-    pub(crate) root: RunId,
-    pub(crate) parent: Option<RunId>,
-    pub(crate) session: SessionKey,
-    pub(crate) tenant: Option<Tenant>,
-    pub(crate) paused: bool,
-    pub(crate) status: Status,
+    pub(crate) record: RunRecord,
     pub(crate) phase: Phase,
+    /// The account that it draws from.
+    pub(crate) account: Option<String>,
     pub(crate) epoch: Epoch,
     pub(crate) tail: Tail,
     pub(crate) cancel: Option<Cancellation>,
-    pub(crate) last_text: Option<String>,
     pub(crate) deadline_at: Option<Timestamp>,
-    pub(crate) deaths: u32,
     pub(crate) deaths_since_progress: u32,
     pub(crate) head_at_claim: i64,
     pub(crate) report_to: Vec<SinkAddress>,
     announce: Announce,
     call: Option<CallId>,
-    mode: Option<EdgeMode>,
-    agent: String,
-    label: String,
-    task: String,
-    started_at: Option<Timestamp>,
-    tool_calls: u32,
-    pub(crate) usage: Usage,
-    pub(crate) unpriced: u32,
-    /// The account that it draws from.
-    pub(crate) account: Option<String>,
     changes: Option<Changes>,
 }
 
 impl RunRow {
-    /// The parent that waits for this run's result.
+    /// Returns the parent that this run's result is delivered to.
     pub(crate) fn owed_parent(&self) -> Option<RunId> {
-        match self.announce {
-            Announce::Steer => self.parent,
-            Announce::Silent => None,
-        }
+        self.record
+            .parent
+            .filter(|_| self.announce.reaches_parent())
     }
 
-    /// What the run tells whoever asked.
+    /// Returns the announcement of the run's result.
     pub(crate) fn announcement(&self, outcome: &Outcome, at: Timestamp) -> Announcement {
+        let record = &self.record;
         Announcement {
-            child: self.run,
+            child: record.run_id,
             call: self.call.clone(),
-            mode: self.mode.unwrap_or(EdgeMode::Background),
-            agent: self.agent.clone(),
-            label: self.label.clone(),
-            task: self.task.clone(),
+            mode: record.mode.unwrap_or(EdgeMode::Background),
+            agent: record.agent.clone(),
+            label: record.label.clone(),
+            task: record.task.clone(),
             outcome: outcome.clone(),
-            tool_calls: self.tool_calls,
-            elapsed_ms: self.started_at.map_or(0, |started| at.ms_since(started)),
-            usage: self.usage,
+            tool_calls: record.summary.tool_calls,
+            elapsed_ms: record.started_at.map_or(0, |started| at.ms_since(started)),
+            usage: record.summary.usage,
             changes: self.changes.clone(),
         }
     }
 
-    /// The time that it was given, from its first claim to its deadline.
+    /// Returns the time from its first claim to its deadline.
     pub(crate) fn given_ms(&self) -> u64 {
-        match (self.started_at, self.deadline_at) {
+        match (self.record.started_at, self.deadline_at) {
             (Some(started), Some(deadline)) => deadline.ms_since(started),
             (None, _) | (_, None) => 0,
         }
     }
 
-    /// Who it is, for those who are told about it.
+    /// Returns the ids that notifications about the run carry.
     pub(crate) fn about(&self, head: Seq) -> About {
+        let record = &self.record;
         About {
-            run: self.run,
-            session: self.session.clone(),
-            root: self.root,
-            parent: self.parent,
-            tenant: self.tenant.clone(),
+            run: record.run_id,
+            session: record.session.clone(),
+            root: record.root,
+            parent: record.parent,
+            tenant: record.tenant.clone(),
             head,
         }
     }
 
-    /// The claim after the present one: nobody who held the run before can write under it.
+    /// Returns the epoch after the present one: it fences every earlier holder of the run.
     pub(crate) fn next_epoch(&self) -> Epoch {
         Epoch(self.epoch.0 + 1)
     }
 }
 
-/// The columns of a [`RunRow`].
-const RUN_COLUMNS: Columns = columns![
-    "run_id",
-    "root_id",
-    "parent_id",
-    "parent_call",
-    "mode",
-    "session",
-    "status",
-    "phase",
-    "epoch",
-    "head_seq",
-    "head_hash",
-    "cancel",
-    "last_text",
-    "deadline_at",
-    "deaths",
-    "deaths_since_progress",
-    "head_at_claim",
-    "announce",
-    "report_to",
-    "agent",
-    "label",
-    "task",
-    "started_at",
-    "tool_calls",
-    "input_tokens",
-    "output_tokens",
-    "cache_read_tokens",
-    "cache_write_tokens",
-    "cost_usd",
-    "unpriced",
-    "account_id",
-    "changes",
-    "tenant",
-    "paused",
-];
-
 /// Reads a run for a transition.
 pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> {
     sql::first(
         connection,
-        &format!("SELECT {} FROM runs WHERE run_id = ?1", RUN_COLUMNS.sql),
+        &format!("SELECT {} FROM runs WHERE run_id = ?1", COLUMNS.sql),
         [run.to_string()],
         run_row,
     )
@@ -421,20 +375,15 @@ pub(crate) fn must_load(connection: &Connection, run: RunId) -> Done<RunRow> {
 }
 
 fn run_row(row: &Row<'_>) -> Done<RunRow> {
-    macro_rules! at {
-        ($name:literal) => {
-            const { RUN_COLUMNS.at($name) }
-        };
-    }
+    let BareRecord {
+        record,
+        phase,
+        account,
+    } = record(row)?;
+    let call: Option<String> = row.get(at!("parent_call"))?;
     Ok(RunRow {
-        run: word(row, at!("run_id"))?,
-        root: word(row, at!("root_id"))?,
-        parent: optional_word(row, at!("parent_id"))?,
-        session: word(row, at!("session"))?,
-        tenant: optional_word(row, at!("tenant"))?,
-        paused: row.get(at!("paused"))?,
-        status: word(row, at!("status"))?,
-        phase: word(row, at!("phase"))?,
+        phase,
+        account,
         epoch: Epoch(row.get(at!("epoch"))?),
         tail: Tail {
             run: row.get(at!("run_id"))?,
@@ -442,26 +391,14 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
             hash: row.get(at!("head_hash"))?,
         },
         cancel: optional_json(row, at!("cancel"))?,
-        last_text: row.get(at!("last_text"))?,
         deadline_at: moment(row, at!("deadline_at"))?,
-        deaths: row.get(at!("deaths"))?,
         deaths_since_progress: row.get(at!("deaths_since_progress"))?,
         head_at_claim: row.get(at!("head_at_claim"))?,
         report_to: json(row, at!("report_to"))?,
         announce: word(row, at!("announce"))?,
-        call: row
-            .get::<_, Option<String>>(at!("parent_call"))?
-            .map(CallId::from_stored),
-        mode: optional_word(row, at!("mode"))?.map(|ModeWord(mode)| mode),
-        agent: row.get(at!("agent"))?,
-        label: row.get(at!("label"))?,
-        task: row.get(at!("task"))?,
-        started_at: moment(row, at!("started_at"))?,
-        tool_calls: row.get(at!("tool_calls"))?,
-        usage: usage(row, at!("input_tokens"))?,
-        unpriced: row.get(at!("unpriced"))?,
-        account: row.get(at!("account_id"))?,
+        call: call.map(CallId::from_stored),
         changes: optional_json(row, at!("changes"))?,
+        record,
     })
 }
 
@@ -528,7 +465,7 @@ pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
 
 /// Adds what a run used to what an ancestor's descendants used.
 pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -> Done<()> {
-    let used = row.usage;
+    let used = row.record.summary.usage;
     sql::run(
         connection,
         "UPDATE runs SET
@@ -549,7 +486,7 @@ pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -
             used.cache_read_tokens.map(whole),
             used.cache_write_tokens.map(whole),
             used.cost_usd,
-            row.unpriced,
+            row.record.summary.unpriced,
         ],
     )?;
     Ok(())
@@ -590,35 +527,24 @@ mod tests {
         "cost_usd",
     ];
 
-    #[track_caller]
-    fn check_positions(columns: &Columns) {
-        let connection = schema::open_in_memory().unwrap();
-        let query = format!("SELECT {} FROM runs", columns.sql);
-        let statement = connection.prepare(&query).unwrap();
-        let named: Vec<_> = statement.column_names().collect();
-        assert_eq!(named, columns.names);
-        for (position, name) in columns.names.iter().enumerate() {
-            assert_eq!(columns.at(name), position, "{name} is there twice");
-        }
-    }
-
-    #[track_caller]
-    fn check_usage(columns: &Columns, prefix: &str) {
-        let first = columns.at(&format!("{prefix}input_tokens"));
-        let wanted = USAGE_COLUMNS.map(|name| format!("{prefix}{name}"));
-        assert_eq!(columns.names[first..first + wanted.len()], wanted);
-    }
-
     #[test]
     fn columns_are_where_the_query_has_them() {
-        check_positions(&RECORD_COLUMNS);
-        check_positions(&RUN_COLUMNS);
+        let connection = schema::open_in_memory().unwrap();
+        let query = format!("SELECT {} FROM runs", COLUMNS.sql);
+        let statement = connection.prepare(&query).unwrap();
+        let named: Vec<_> = statement.column_names().collect();
+        assert_eq!(named, COLUMNS.names);
+        for (position, name) in COLUMNS.names.iter().enumerate() {
+            assert_eq!(COLUMNS.at(name), position, "{name} is listed twice");
+        }
     }
 
     #[test]
     fn columns_of_usage_follow_each_other() {
-        check_usage(&RECORD_COLUMNS, "");
-        check_usage(&RECORD_COLUMNS, "children_");
-        check_usage(&RUN_COLUMNS, "");
+        for prefix in ["", "children_"] {
+            let first = COLUMNS.at(&format!("{prefix}input_tokens"));
+            let wanted = USAGE_COLUMNS.map(|name| format!("{prefix}{name}"));
+            assert_eq!(COLUMNS.names[first..first + wanted.len()], wanted);
+        }
     }
 }

@@ -23,13 +23,7 @@ const LOG_BYTES: i64 = 64 << 20;
 const CACHED_STATEMENTS: usize = 240;
 
 /// The migrations, in order; the first brings an empty database to version 1.
-const MIGRATIONS: &[&str] = &[
-    include_str!("migrations/0001_registry.sql"),
-    include_str!("migrations/0002_models.sql"),
-    include_str!("migrations/0003_authority.sql"),
-    include_str!("migrations/0004_server.sql"),
-    include_str!("migrations/0005_suspects.sql"),
-];
+const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_schema.sql")];
 
 /// `PRAGMA application_id` of our databases: "Sort" in ASCII. Other applications have others, or none.
 const APPLICATION_ID: i64 = 0x536f_7274;
@@ -89,7 +83,7 @@ pub(crate) fn open_for_writing(path: &Path) -> Done<Connection> {
         return Err(SchemaError::NoLog(mode).into());
     }
     prepare(&connection)?;
-    migrate(&connection)?;
+    migrate(&connection, MIGRATIONS)?;
     let mut changed = differences(&connection)?;
     // A person's own index, or a table of a backup tool, changes nothing that we write. `doctor`
     // reports it.
@@ -117,22 +111,15 @@ pub(crate) fn open_existing(path: &Path) -> Done<Option<Connection>> {
     let connection = Connection::open_with_flags(path, flags)?;
     refuse_foreign(&connection)?;
     prepare(&connection)?;
-    match version(&connection)? {
-        0 => Ok(None),
-        found if found < newest() => Err(SchemaError::TooOld {
-            found,
-            known: newest(),
-        }
-        .into()),
-        found => refuse_newer(found).map(|()| Some(connection)),
-    }
+    let has_tables = is_current(version(&connection)?, newest(MIGRATIONS))?;
+    Ok(has_tables.then_some(connection))
 }
 
 /// Opens an empty database that lives as long as the connection.
 pub(crate) fn open_in_memory() -> Done<Connection> {
     let connection = Connection::open_in_memory()?;
     prepare(&connection)?;
-    migrate(&connection)?;
+    migrate(&connection, MIGRATIONS)?;
     Ok(connection)
 }
 
@@ -153,11 +140,11 @@ fn prepare(connection: &Connection) -> Done<()> {
     Ok(())
 }
 
-fn migrate(connection: &Connection) -> Done<()> {
+fn migrate(connection: &Connection, migrations: &[&str]) -> Done<()> {
     let found = version(connection)?;
-    refuse_newer(found)?;
+    refuse_newer(found, newest(migrations))?;
     let done = usize::try_from(found).unwrap_or(0);
-    let missing: String = MIGRATIONS.iter().skip(done).copied().collect();
+    let missing: String = migrations.iter().skip(done).copied().collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -165,27 +152,20 @@ fn migrate(connection: &Connection) -> Done<()> {
     connection.execute_batch(&format!(
         "BEGIN IMMEDIATE;\n{missing}\nPRAGMA user_version = {};\n\
          PRAGMA application_id = {APPLICATION_ID};\nCOMMIT;",
-        newest()
+        newest(migrations)
     ))?;
     Ok(())
 }
 
-/// Refuses a database that another application made. One that is empty may become ours, and a store
-/// from before the application id has our version and our first table.
+/// Refuses a database that another application created. An empty one may become ours.
 fn refuse_foreign(connection: &Connection) -> Done<()> {
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application == APPLICATION_ID {
         return Ok(());
     }
-    let (tables, ours): (i64, bool) = connection.query_row(
-        "SELECT COUNT(*), COUNT(*) FILTER (WHERE type = 'table' AND name IN ('runs', 'journal')) = 2
-         FROM sqlite_schema",
-        [],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    let version = version(connection)?;
-    let is_new = tables == 0 && version == 0;
-    if application == 0 && (is_new || (ours && version > 0)) {
+    let tables: i64 =
+        connection.query_row("SELECT COUNT(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == 0 && tables == 0 && version(connection)? == 0 {
         return Ok(());
     }
     Err(SchemaError::Foreign {
@@ -236,7 +216,7 @@ fn expected() -> Done<&'static Objects> {
         return Ok(known);
     }
     let memory = Connection::open_in_memory()?;
-    migrate(&memory)?;
+    migrate(&memory, MIGRATIONS)?;
     let made = objects(&memory)?;
     Ok(EXPECTED.get_or_init(|| made))
 }
@@ -266,17 +246,75 @@ pub(crate) fn touch(connection: &Connection) -> Done<()> {
     Ok(connection.pragma_update(None, "user_version", version)?)
 }
 
-fn refuse_newer(found: i64) -> Done<()> {
-    if found > newest() {
-        return Err(SchemaError::TooNew {
-            found,
-            known: newest(),
-        }
-        .into());
+/// Returns whether a database has the tables of the newest version; `false` if it has none yet.
+fn is_current(found: i64, known: i64) -> Result<bool, SchemaError> {
+    match found {
+        0 => Ok(false),
+        found if found < known => Err(SchemaError::TooOld { found, known }),
+        found => refuse_newer(found, known).map(|()| true),
+    }
+}
+
+fn refuse_newer(found: i64, known: i64) -> Result<(), SchemaError> {
+    if found > known {
+        return Err(SchemaError::TooNew { found, known });
     }
     Ok(())
 }
 
-fn newest() -> i64 {
-    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+/// Returns the version of a database that has had all these migrations.
+fn newest(migrations: &[&str]) -> i64 {
+    i64::try_from(migrations.len()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: &str = "CREATE TABLE extra (n);";
+
+    fn tables(connection: &Connection, name: &str) -> i64 {
+        let counting = "SELECT COUNT(*) FROM sqlite_schema WHERE name = ?1";
+        connection
+            .query_row(counting, [name], |row| row.get(0))
+            .unwrap()
+    }
+
+    #[test]
+    fn only_missing_migrations_are_applied() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS).unwrap();
+        let all = [MIGRATIONS, &[SECOND]].concat();
+        for _ in 0..2 {
+            migrate(&connection, &all).unwrap();
+            assert_eq!(version(&connection).unwrap(), newest(&all));
+            assert_eq!(tables(&connection, "extra"), 1);
+        }
+        assert!(migrate(&connection, MIGRATIONS).is_err());
+    }
+
+    #[test]
+    fn a_failed_migration_leaves_the_earlier_version() {
+        let connection = Connection::open_in_memory().unwrap();
+        migrate(&connection, MIGRATIONS).unwrap();
+        let all = [MIGRATIONS, &[SECOND, "SELECT nonsense;"]].concat();
+        assert!(migrate(&connection, &all).is_err());
+        connection.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(version(&connection).unwrap(), newest(MIGRATIONS));
+        assert_eq!(tables(&connection, "extra"), 0);
+    }
+
+    #[test]
+    fn readers_need_exactly_the_newest_version() {
+        assert!(!is_current(0, 2).unwrap());
+        assert!(is_current(2, 2).unwrap());
+        assert!(matches!(
+            is_current(1, 2),
+            Err(SchemaError::TooOld { found: 1, known: 2 })
+        ));
+        assert!(matches!(
+            is_current(3, 2),
+            Err(SchemaError::TooNew { found: 3, known: 2 })
+        ));
+    }
 }

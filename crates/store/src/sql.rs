@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::str::FromStr;
 
-use rusqlite::{Connection, Params, Row, RowIndex};
+use rusqlite::{Connection, Params, Row, RowIndex, ToSql, params_from_iter};
 use serde::de::DeserializeOwned;
 
 use crate::fault::{Done, Fault};
@@ -11,6 +11,23 @@ use crate::fault::{Done, Fault};
 /// Executes a statement and tells how many rows it changed.
 pub(crate) fn run(connection: &Connection, sql: &str, params: impl Params) -> Done<usize> {
     Ok(connection.prepare_cached(sql)?.execute(params)?)
+}
+
+/// Inserts one row. The columns are named once, beside their values.
+pub(crate) fn insert(
+    connection: &Connection,
+    table: &str,
+    columns: &[(&str, &dyn ToSql)],
+) -> Done<()> {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
+    let marks = vec!["?"; columns.len()].join(", ");
+    let statement = format!(
+        "INSERT INTO {table} ({}) VALUES ({marks})",
+        names.join(", ")
+    );
+    let values = columns.iter().map(|(_, value)| *value);
+    run(connection, &statement, params_from_iter(values))?;
+    Ok(())
 }
 
 /// Reads the first row, if there is one.

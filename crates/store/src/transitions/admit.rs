@@ -1,14 +1,13 @@
-//! A run comes into being: row, edge and first event, or a refusal and nothing.
+//! Admits a run: its row, its account and its first event, or a refusal that writes nothing.
 
 use rusqlite::{Connection, params};
 use sortie_core::{
-    Admission, Admit, Announce, Epoch, Event, ParentClaim, ParentLink, Refusal, RunId, RunSpec,
-    StoreError,
+    Admission, Admit, Epoch, Event, ParentClaim, Refusal, RunId, RunSpec, StoreError,
 };
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::{Done, Fault};
-use crate::row::{self, ModeWord, Place};
+use crate::row::{self, Place};
 use crate::sql;
 use crate::transitions::{accounts, read};
 
@@ -37,9 +36,6 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     };
     row::insert(connection, admit, place)?;
     accounts::open(connection, admit.run, &plan)?;
-    if let Some(link) = &admit.spec.parent {
-        insert_edge(connection, admit, link)?;
-    }
     let mut tail = Tail::new(admit.run);
     let stamp = Stamp {
         at: admit.at,
@@ -131,23 +127,4 @@ fn children_in_tree(connection: &Connection, spec: &RunSpec) -> Done<u64> {
         "SELECT COUNT(*) FROM runs WHERE root_id = ?1 AND run_id <> ?1",
         [spec.root.to_string()],
     )
-}
-
-fn insert_edge(connection: &Connection, admit: &Admit, link: &ParentLink) -> Done<()> {
-    let state = match admit.spec.announce {
-        Announce::Steer => "open",
-        Announce::Silent => "silent",
-    };
-    sql::run(
-        connection,
-        "INSERT INTO edges (child_id, parent_id, call_id, mode, state) VALUES (?1, ?2, ?3, ?4, ?5)",
-        params![
-            admit.run.to_string(),
-            link.run.to_string(),
-            link.call.as_str(),
-            ModeWord(link.mode).to_string(),
-            state
-        ],
-    )?;
-    Ok(())
 }

@@ -22,7 +22,7 @@ pub(crate) fn cancel(
     let row = row::must_load(connection, run)?;
     if row.phase == Phase::Ended {
         return Ok(CancelReport {
-            already_ended: Some(row.status),
+            already_ended: Some(row.record.status),
             ..CancelReport::default()
         });
     }
@@ -115,7 +115,7 @@ fn stop(
         }
         Phase::Leased => {
             leave_word(connection, row, cancellation)?;
-            report.signalled.push(row.run);
+            report.signalled.push(row.record.run_id);
         }
         Phase::Ended => {}
     }
@@ -127,7 +127,7 @@ pub(crate) fn cancelled(row: &RunRow, cancellation: Cancellation, at: Timestamp)
     Ending {
         outcome: Outcome::Cancelled {
             cancellation,
-            partial: row.last_text.clone(),
+            partial: row.record.summary.last_text.clone(),
         },
         epoch: row.next_epoch(),
         at,

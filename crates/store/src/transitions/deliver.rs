@@ -175,7 +175,7 @@ pub(crate) fn send(
     if count >= MAX_WAITING || bytes + size > MAX_WAITING_BYTES {
         return Err(StoreError::WrongState {
             run,
-            status: row.status,
+            status: row.record.status,
             what: "it has too many messages that it has not read yet; wait until it has",
         }
         .into());
@@ -184,7 +184,7 @@ pub(crate) fn send(
         Put::Accepted => Ok(()),
         Put::Ended | Put::Missing => Err(StoreError::WrongState {
             run,
-            status: row.status,
+            status: row.record.status,
             what: "it has ended and takes no more messages",
         }
         .into()),
@@ -220,17 +220,7 @@ fn close(connection: &Connection, id: i64, child: RunId, how: Close<'_>) -> Done
         "UPDATE outbox SET state = ?2, error = ?3, attempts = attempts + 1 WHERE id = ?1",
         params![id, state, error],
     )?;
-    set_edge(connection, &child, state)?;
     refresh(connection, &child)
-}
-
-fn set_edge(connection: &Connection, child: &str, state: &str) -> Done<()> {
-    sql::run(
-        connection,
-        "UPDATE edges SET state = ?2 WHERE child_id = ?1",
-        [child, state],
-    )?;
-    Ok(())
 }
 
 /// Brings the record's delivery in line with its outbox entries: delivered when all are, blocked if
@@ -305,27 +295,23 @@ pub(crate) fn unblock(
     at: Timestamp,
 ) -> Done<()> {
     let row = row::must_load(connection, run)?;
-    let (state, edge) = match choice {
-        Unblock::Retry => ("pending", "open"),
-        Unblock::Dismiss => ("dismissed", "silent"),
+    let state = match choice {
+        Unblock::Retry => "pending",
+        Unblock::Dismiss => "dismissed",
     };
-    let targets = sql::all(
+    let unblocked = sql::run(
         connection,
         "UPDATE outbox SET state = ?2, next_at = ?3, error = NULL
-         WHERE run_id = ?1 AND state = 'blocked' RETURNING target",
+         WHERE run_id = ?1 AND state = 'blocked'",
         params![row.tail.run, state, at.0],
-        |row| Ok(row.get::<_, String>(0)?),
     )?;
-    if targets.is_empty() {
+    if unblocked == 0 {
         return Err(StoreError::WrongState {
             run,
-            status: row.status,
+            status: row.record.status,
             what: "none of its deliveries is blocked",
         }
         .into());
-    }
-    if targets.iter().any(|target| target == "parent") {
-        set_edge(connection, &row.tail.run, edge)?;
     }
     refresh(connection, &row.tail.run)
 }

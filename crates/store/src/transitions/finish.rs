@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
-    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Finishing,
+    About, Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Finishing,
     Outcome, Timestamp, Unread, Usage,
 };
 
@@ -92,7 +92,7 @@ pub(crate) fn end_with_descendants(
         parent_completed: matches!(ending.outcome, Outcome::Completed { .. }),
     };
     report.ended.push(end(connection, row, ending)?);
-    cancel::descendants(connection, row.run, &cascade, report)
+    cancel::descendants(connection, row.record.run_id, &cascade, report)
 }
 
 /// Writes the end of one run.
@@ -133,23 +133,31 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
     )?;
     requests::leave(connection, &tail.run)?;
     accounts::leave(connection, row)?;
+    let About {
+        run,
+        session,
+        root,
+        parent,
+        tenant,
+        head,
+    } = row.about(tail.head());
     Ok(Ended {
-        run: row.run,
-        session: row.session.clone(),
-        root: row.root,
-        parent: row.parent,
-        tenant: row.tenant.clone(),
-        head: tail.head(),
+        run,
+        session,
+        root,
+        parent,
+        tenant,
+        head,
         outcome: ending.outcome,
     })
 }
 
 /// What a run used is also what its ancestors' descendants used, whoever of them has ended.
 fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
-    if row.usage == Usage::default() && row.unpriced == 0 {
+    if row.record.summary.usage == Usage::default() && row.record.summary.unpriced == 0 {
         return Ok(());
     }
-    let mut next = row.parent.map(|parent| parent.to_string());
+    let mut next = row.record.parent.map(|parent| parent.to_string());
     while let Some(ancestor) = next {
         row::add_usage(connection, &ancestor, row)?;
         next = sql::first(
@@ -174,13 +182,6 @@ fn final_progress(outcome: &Outcome) -> u8 {
 /// Puts the result into the outbox for everybody who waits for it.
 fn announce(connection: &Connection, row: &RunRow, ending: &Ending) -> Done<Delivery> {
     let for_parent = parent_waits(connection, row, &ending.outcome)?;
-    if !for_parent && row.parent.is_some() {
-        sql::run(
-            connection,
-            "UPDATE edges SET state = 'silent' WHERE child_id = ?1",
-            [&row.tail.run],
-        )?;
-    }
     if !for_parent && row.report_to.is_empty() {
         return Ok(Delivery::NotRequired);
     }
@@ -260,11 +261,11 @@ pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<End
     for run in due {
         let row = row::must_load(connection, run)?;
         // The end of one may have ended others of the list.
-        if row.phase == Phase::Parked || (row.phase == Phase::Queued && row.paused) {
+        if row.phase == Phase::Parked || (row.phase == Phase::Queued && row.record.paused) {
             let ending = Ending {
                 outcome: Outcome::Timeout {
                     limit_ms: row.given_ms(),
-                    partial: row.last_text.clone(),
+                    partial: row.record.summary.last_text.clone(),
                 },
                 epoch: row.next_epoch(),
                 at: now,

@@ -52,7 +52,7 @@ fn change(connection: &Connection, run: RunId, wish: Wish, at: Timestamp) -> Don
     if first.phase == Phase::Ended {
         return Err(StoreError::WrongState {
             run,
-            status: first.status,
+            status: first.record.status,
             what: wish.too_late(),
         }
         .into());
@@ -60,7 +60,7 @@ fn change(connection: &Connection, run: RunId, wish: Wish, at: Timestamp) -> Don
     if wish.rests() && first.cancel.is_some() {
         return Err(StoreError::WrongState {
             run,
-            status: first.status,
+            status: first.record.status,
             what: "it is being cancelled, so it cannot be paused",
         }
         .into());
@@ -68,7 +68,7 @@ fn change(connection: &Connection, run: RunId, wish: Wish, at: Timestamp) -> Don
     let mut report = PauseReport::default();
     for member in subtree(connection, run)? {
         let row = row::must_load(connection, member)?;
-        if row.phase != Phase::Ended && row.cancel.is_none() && row.paused != wish.rests() {
+        if row.phase != Phase::Ended && row.cancel.is_none() && row.record.paused != wish.rests() {
             change_one(connection, &row, wish, at, &mut report)?;
         }
     }
@@ -105,7 +105,7 @@ fn change_one(
             };
             note(connection, &mut tail, stamp, &wish.event())?;
         }
-        Phase::Leased => report.held.push(row.run),
+        Phase::Leased => report.held.push(row.record.run_id),
         Phase::Ended => return Ok(()),
     }
     sql::run(

@@ -9,7 +9,7 @@ use sortie_core::{
 };
 
 use crate::fault::{Done, Fault};
-use crate::row::{self, BareRecord, Phase, RECORD_COLUMNS};
+use crate::row::{self, BareRecord, COLUMNS, Phase};
 use crate::sql;
 use crate::transitions::accounts::Balances;
 
@@ -18,7 +18,7 @@ pub(crate) fn get(connection: &Connection, run: RunId) -> Done<RunRecord> {
     let name = run.to_string();
     let found = sql::first(
         connection,
-        &format!("SELECT {} FROM runs WHERE run_id = ?1", RECORD_COLUMNS.sql),
+        &format!("SELECT {} FROM runs WHERE run_id = ?1", COLUMNS.sql),
         [&name],
         row::record,
     )?;
@@ -65,7 +65,7 @@ pub(crate) fn list(connection: &Connection, filter: &ListFilter) -> Done<Vec<Run
         connection,
         &format!(
             "SELECT {} FROM runs {} ORDER BY {order} LIMIT ?",
-            RECORD_COLUMNS.sql, condition.sql
+            COLUMNS.sql, condition.sql
         ),
         params_from_iter(condition.values.iter()),
         row::record,

@@ -23,7 +23,7 @@ pub type Fold = fn(&[JournalEntry]) -> Result<Vec<Summary>, String>;
 /// Columns that change after admission. Those that the journal determines are checked by
 /// [`after_admission`], by the fold, or by the checks of outcome, pause and chain; the others are about
 /// delivery, leases, accounts and retention.
-const LATER: [&str; 42] = [
+const LATER: [&str; 41] = [
     "status",
     "phase",
     "cancel",
@@ -64,7 +64,6 @@ const LATER: [&str; 42] = [
     "children_cache_write_tokens",
     "children_cost_usd",
     "account_id",
-    "audited",
     "paused",
 ];
 /// Columns that are set once the work is done, and checked by [`after_admission`] where the journal

@@ -78,7 +78,7 @@ enum Verdict {
 
 fn verdict(row: &RunRow, recover: &Recover, was_alone: bool) -> Verdict {
     let before = Deaths {
-        total: row.deaths,
+        total: row.record.crashes,
         since_progress: row.deaths_since_progress,
     };
     let deaths = match recover.scope {
@@ -115,7 +115,7 @@ fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
                 "the process died {total} times while it ran, the last {since_progress} times \
                  without progress in between; it is not tried again"
             ),
-            partial: row.last_text.clone(),
+            partial: row.record.summary.last_text.clone(),
         },
         epoch: row.next_epoch(),
         at: recover.at,
@@ -124,7 +124,7 @@ fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
 
 /// Back to its old place in the queue.
 fn requeue(connection: &Connection, row: &RunRow, at: Timestamp) -> Done<()> {
-    if row.paused {
+    if row.record.paused {
         pause::note_rest(connection, &mut row.tail.clone(), at, row.epoch)?;
     }
     sql::run(

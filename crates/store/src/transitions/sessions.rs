@@ -7,7 +7,7 @@ use sortie_core::{
 };
 
 use crate::fault::Done;
-use crate::row::{self, RECORD_COLUMNS};
+use crate::row::{self, COLUMNS};
 use crate::sql::{self, whole};
 use crate::transitions::read::{self, Condition};
 
@@ -77,7 +77,7 @@ fn last_turn_statement() -> String {
         "SELECT {} FROM runs
          WHERE parent_id IS NULL AND lane = 'main' AND session = ?1 AND tenant IS ?2
          ORDER BY created_at DESC, run_id DESC LIMIT 1",
-        RECORD_COLUMNS.sql
+        COLUMNS.sql
     )
 }
 
@@ -112,10 +112,7 @@ impl Turns {
                 Ok(SessionSummary {
                     session: self.session.clone(),
                     tenant: self.tenant.clone(),
-                    workspace: row
-                        .get::<_, Option<String>>("workspace")?
-                        .unwrap_or_default()
-                        .into(),
+                    workspace: row.get::<_, String>("workspace")?.into(),
                     title,
                     turns: self.turns,
                     last: sql::word(row, "run_id")?,

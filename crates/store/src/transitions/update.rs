@@ -2,7 +2,7 @@
 //! became of its changes is decided after its end, beside the journal.
 
 use rusqlite::{Connection, params};
-use sortie_core::{ChangesFate, Event, Priority, RunId, StoreError, Timestamp, Update};
+use sortie_core::{ChangesFate, Event, Priority, RunId, StoreError, Update};
 
 use crate::chain::Stamp;
 use crate::fault::{Done, Fault};
@@ -15,7 +15,7 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     if row.phase != Phase::Queued {
         return Err(StoreError::WrongState {
             run: update.run,
-            status: row.status,
+            status: row.record.status,
             what: "only a task that waits in the queue can be changed",
         }
         .into());
@@ -30,12 +30,9 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     };
     let mut tail = row.tail.clone();
     tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
-    let created_at: i64 = connection
-        .prepare_cached("SELECT created_at FROM runs WHERE run_id = ?1")?
-        .query_row([&tail.run], |row| row.get(0))?;
     let moved = update
         .priority
-        .map(|priority| row::queue_key(Timestamp(created_at), priority));
+        .map(|priority| row::queue_key(row.record.created_at, priority));
     sql::run(
         connection,
         "UPDATE runs SET label = COALESCE(?2, label), priority = COALESCE(?3, priority),

@@ -5,7 +5,7 @@ use sortie_core::{Event, JournalEntry, RunId, RunRecord, Seq, StoreError, Verify
 
 use crate::chain;
 use crate::fault::{Done, Fault};
-use crate::row::{self, BareRecord, Phase, RECORD_COLUMNS};
+use crate::row::{self, BareRecord, COLUMNS, Phase};
 use crate::schema;
 use crate::sql;
 use crate::transitions::rebuild::{self, Fold, Rebuilder};
@@ -112,7 +112,7 @@ fn check_run(
         connection,
         &format!(
             "SELECT {}, inbox_count FROM runs WHERE run_id = ?1",
-            RECORD_COLUMNS.sql
+            COLUMNS.sql
         ),
         [run.to_string()],
         |row| Ok((row::record(row)?, row.get::<_, i64>("inbox_count")?)),
