@@ -23,8 +23,8 @@ use crate::transitions::archive::MAX_REMOVALS;
 use crate::transitions::finish::LastEntries;
 use crate::transitions::once::Beginning;
 use crate::transitions::{
-    accounts, admit, append, archive, cancel, claim, deliver, finish, mailbox, once, pause, read,
-    recover, requests, sessions, update,
+    accounts, admit, append, archive, cancel, claim, deliver, finish, inbox, lease, mailbox, once,
+    park, pause, read, recover, requests, sessions, update,
 };
 
 const READING: &str = "read the journals of claimed tasks";
@@ -136,7 +136,7 @@ impl<E: Execute> Registry for SqlStore<E> {
     async fn expire_parked(&self, now: Timestamp) -> StoreResult<EndReport> {
         self.execute
             .write("end tasks past their deadline", move |connection| {
-                finish::expire_parked(connection, now)
+                park::expire_parked(connection, now)
             })
             .await
     }
@@ -152,7 +152,7 @@ impl<E: Execute> Registry for SqlStore<E> {
     async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()> {
         self.execute
             .write("send a message to a task", move |connection| {
-                deliver::send(connection, run, &item, at)
+                inbox::send(connection, run, &item, at)
             })
             .await
     }
@@ -242,7 +242,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     ) -> StoreResult<Option<JournalEntry>> {
         self.execute
             .write("take an inbox", move |connection| {
-                append::take_inbox(connection, fence, follows, at)
+                inbox::take_inbox(connection, fence, follows, at)
             })
             .await
     }
@@ -250,7 +250,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     async fn park(&self, park: Park) -> StoreResult<bool> {
         self.execute
             .write("park a task", move |connection| {
-                append::park(connection, &park)
+                park::park(connection, &park)
             })
             .await
     }
@@ -266,7 +266,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()> {
         self.execute
             .write("put a task back", move |connection| {
-                claim::release(connection, fence, at)
+                lease::release(connection, fence, at)
             })
             .await
     }
@@ -274,7 +274,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     async fn heartbeat(&self, beat: Heartbeat) -> StoreResult<HeartbeatReport> {
         self.execute
             .write("renew claims", move |connection| {
-                claim::heartbeat(connection, &beat)
+                lease::heartbeat(connection, &beat)
             })
             .await
     }
@@ -282,7 +282,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     async fn hold(&self, hold: Hold) -> StoreResult<()> {
         self.execute
             .write("note that a task waits", move |connection| {
-                append::hold(connection, &hold)
+                lease::hold(connection, &hold)
             })
             .await
     }

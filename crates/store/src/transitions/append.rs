@@ -1,9 +1,9 @@
-//! The holder of a run writes its journal, takes its inbox, or gives it up until the inbox fills.
+//! The executor that holds a run's lease appends to its journal.
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
-    Amount, Append, Appended, Blob, CallId, Changes, Event, Fence, Hold, InboxItem, JournalEntry,
-    Park, Request, RunId, Seq, Summary, Timestamp, WaitingOn,
+    Amount, Append, Appended, Blob, CallId, Changes, Event, Fence, Request, RunId, Seq, Summary,
+    Timestamp, WaitingOn,
 };
 
 use crate::chain::{Stamp, Tail};
@@ -11,12 +11,7 @@ use crate::fault::Done;
 use crate::row::{self, Held};
 use crate::sql::{self, whole};
 use crate::transitions::requests::Ask;
-use crate::transitions::{accounts, audit, pause, requests};
-
-/// Messages that enter a journal in one event; the rest comes with the next.
-const MAX_INBOX_ITEMS: i64 = 256;
-/// The bytes of them after which no other enters the same event.
-const MAX_INBOX_BYTES: i64 = 1 << 20;
+use crate::transitions::{accounts, audit, requests};
 
 /// Events that are already text, so that the writer's thread does not have to make it.
 #[derive(Debug)]
@@ -193,153 +188,4 @@ fn save(connection: &Connection, rowid: i64, tail: &Tail, summary: &Summary) -> 
         },
     )?;
     Ok(())
-}
-
-/// Moves the inbox into the journal.
-pub(crate) fn take_inbox(
-    connection: &Connection,
-    fence: Fence,
-    follows: Seq,
-    at: Timestamp,
-) -> Done<Option<JournalEntry>> {
-    let mut held = row::hold_at(connection, fence, follows)?;
-    let stamp = Stamp {
-        at,
-        epoch: fence.epoch,
-    };
-    let Some(event) = move_items(connection, &mut held.tail, stamp)? else {
-        return Ok(None);
-    };
-    row::save_tail(connection, &held.tail)?;
-    Ok(Some(JournalEntry {
-        run: fence.run,
-        seq: held.tail.head(),
-        at,
-        epoch: fence.epoch,
-        event,
-    }))
-}
-
-/// Moves as much of an inbox to the end of a journal as one event holds.
-fn move_items(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<Option<Event>> {
-    let Some(oldest) = oldest_items(connection, &tail.run)? else {
-        return Ok(None);
-    };
-    let event = Event::InboxTaken {
-        items: oldest.items.into_iter().collect::<Done<_>>()?,
-        unread: false,
-    };
-    tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
-    let removed = remove_items(connection, &tail.run, oldest.last)?;
-    sql::run(
-        connection,
-        "UPDATE runs SET inbox_count = inbox_count - ?2 WHERE run_id = ?1",
-        params![tail.run, whole(removed as u64)],
-    )?;
-    Ok(Some(event))
-}
-
-/// Moves what was said to a run that ends, and that it has not read, to the end of its journal. What
-/// cannot be read is dropped: it must not keep the run from ending.
-pub(crate) fn leave_unread(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<()> {
-    while let Some(oldest) = oldest_items(connection, &tail.run)? {
-        let mut items = Vec::with_capacity(oldest.items.len());
-        for item in oldest.items {
-            match item {
-                Ok(item) => items.push(item),
-                Err(fault) => {
-                    let error = fault.while_doing("read a message");
-                    tracing::error!(%error, run = tail.run, "a message of a run that ends was dropped");
-                }
-            }
-        }
-        if !items.is_empty() {
-            let event = Event::InboxTaken {
-                items,
-                unread: true,
-            };
-            tail.push(connection, stamp, &serde_json::to_string(&event)?)?;
-        }
-        remove_items(connection, &tail.run, oldest.last)?;
-    }
-    Ok(())
-}
-
-/// The beginning of an inbox, as much as one event holds.
-struct Oldest {
-    items: Vec<Done<InboxItem>>,
-    /// The place of the last one.
-    last: i64,
-}
-
-/// Nothing if the inbox is empty.
-fn oldest_items(connection: &Connection, run: &str) -> Done<Option<Oldest>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT id, item, octet_length(item) FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",
-    )?;
-    let mut rows = statement.query(params![run, MAX_INBOX_ITEMS])?;
-    let mut oldest: Option<Oldest> = None;
-    let mut bytes = 0;
-    while bytes < MAX_INBOX_BYTES
-        && let Some(row) = rows.next()?
-    {
-        bytes += row.get::<_, i64>(2)?;
-        let (last, item) = (row.get(0)?, sql::json(row, 1));
-        match &mut oldest {
-            Some(oldest) => {
-                oldest.items.push(item);
-                oldest.last = last;
-            }
-            None => {
-                oldest = Some(Oldest {
-                    items: vec![item],
-                    last,
-                });
-            }
-        }
-    }
-    Ok(oldest)
-}
-
-fn remove_items(connection: &Connection, run: &str, last: i64) -> Done<usize> {
-    sql::run(
-        connection,
-        "DELETE FROM inbox WHERE run_id = ?1 AND id <= ?2",
-        params![run, last],
-    )
-}
-
-/// Shows in the record whether the run waits for its provider.
-pub(crate) fn hold(connection: &Connection, hold: &Hold) -> Done<()> {
-    let held = row::hold(connection, hold.fence)?;
-    let waiting_on = match hold.position {
-        Some(_) => WaitingOn::RateLimit,
-        None => WaitingOn::Model,
-    };
-    sql::run(
-        connection,
-        "UPDATE runs SET waiting_on = ?2, wait_position = ?3 WHERE rowid = ?1",
-        params![held.rowid, waiting_on.as_str(), hold.position],
-    )?;
-    Ok(())
-}
-
-/// Gives the run up until its inbox fills; refused if there is already a reason to go on.
-pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
-    let mut held = row::hold_at(connection, park.fence, park.follows)?;
-    if held.inbox_count > 0 || held.cancel.is_some() {
-        return Ok(false);
-    }
-    sql::run(
-        connection,
-        "UPDATE runs SET phase = 'parked', waiting_on = ?2, lease_owner = NULL, lease_until = NULL,
-             deaths_since_progress = IIF(head_seq > head_at_claim, 0, deaths_since_progress)
-         WHERE rowid = ?1",
-        params![held.rowid, park.waiting_on.as_str()],
-    )?;
-    // Afterwards: the entry about the pause is no progress.
-    if held.paused {
-        pause::note_rest(connection, &mut held.tail, park.at, park.fence.epoch)?;
-    }
-    Ok(true)
 }

@@ -1,20 +1,14 @@
-//! Queued runs get executors, as far as the limits of lanes, parents and trees allow; executors
-//! keep them by heartbeats, or put them back.
+//! Claims queued runs for execution, as far as the limits of lanes, parents and trees allow.
 
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use sortie_core::{
-    Cancellation, Claim, Epoch, Event, Fence, Heartbeat, HeartbeatReport, Lane, LaneLimit, RunId,
-    Seq, Timestamp,
-};
+use sortie_core::{Cancellation, Claim, Epoch, Event, Fence, Lane, LaneLimit, RunId, Seq};
 
 use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::quarantine::{self, Deaths, Gate, Waiting};
-use crate::row;
 use crate::sql;
-use crate::transitions::pause;
 
 /// Later than any deadline: a number that stays exact, whatever is added to it.
 const NEVER_MS: i64 = 1 << 53;
@@ -282,53 +276,4 @@ fn load(connection: &Connection, run: &str) -> Done<Queued> {
         },
     )?;
     Ok(queued.ok_or(rusqlite::Error::QueryReturnedNoRows)?)
-}
-
-/// Puts a claimed run back at its place in the queue, where it rests if it is to.
-pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> Done<()> {
-    let mut held = row::hold(connection, fence)?;
-    sql::run(
-        connection,
-        "UPDATE runs SET phase = 'queued', waiting_on = IIF(paused, NULL, 'slot'),
-             wait_position = NULL, lease_owner = NULL, lease_until = NULL,
-             deaths_since_progress = IIF(head_seq > head_at_claim, 0, deaths_since_progress)
-         WHERE rowid = ?1",
-        [held.rowid],
-    )?;
-    // Afterwards: the entry about the pause is no progress.
-    if held.paused {
-        pause::note_rest(connection, &mut held.tail, at, fence.epoch)?;
-    }
-    Ok(())
-}
-
-/// Renews leases and tells their holders what they should know.
-pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<HeartbeatReport> {
-    let mut report = HeartbeatReport::default();
-    for fence in &beat.fences {
-        let renewed = sql::first(
-            connection,
-            "UPDATE runs SET lease_until = ?3 WHERE run_id = ?1 AND phase = 'leased' AND epoch = ?2
-             RETURNING cancel, inbox_count, paused",
-            params![fence.run.to_string(), fence.epoch.0, beat.lease_until.0],
-            |row| {
-                let inbox_count: i64 = row.get(1)?;
-                Ok((sql::optional_json(row, "cancel")?, inbox_count, row.get(2)?))
-            },
-        )?;
-        let Some((cancel, inbox_count, paused)) = renewed else {
-            report.lost.push(fence.run);
-            continue;
-        };
-        if let Some(cancellation) = cancel {
-            report.cancelled.push((fence.run, cancellation));
-        }
-        if inbox_count > 0 {
-            report.inbox_waiting.push(fence.run);
-        }
-        if paused {
-            report.paused.push(fence.run);
-        }
-    }
-    Ok(report)
 }

@@ -7,16 +7,13 @@ use sortie_core::{
 };
 
 use crate::fault::Done;
-use crate::row::{self, Phase};
+use crate::row;
 use crate::sql;
+use crate::transitions::inbox::{self, Put};
 
 /// Deliveries inside the store in one transaction; the rest stays due.
 const MAX_DELIVERIES: i64 = 1_000;
-/// Messages that can wait for one run to read them. What its children report comes on top: they are
-/// few, and have to arrive.
-const MAX_WAITING: i64 = 1_000;
-/// The bytes of them, as they are kept.
-const MAX_WAITING_BYTES: i64 = 4 << 20;
+
 /// Outside deliveries handed out at once; the rest stays due.
 const MAX_OUTSIDE: i64 = 256;
 
@@ -80,7 +77,7 @@ impl Letter {
         };
         let item = InboxItem::Announcement(Box::new(announcement.clone()));
         let key = self.child.to_string();
-        let accepted = match put(connection, self.parent, Some(&key), &item, now)? {
+        let accepted = match inbox::put(connection, self.parent, Some(&key), &item, now)? {
             Put::Accepted => {
                 close(connection, self.id, self.child, Close::Delivered)?;
                 true
@@ -106,100 +103,6 @@ impl Letter {
             accepted,
         }))
     }
-}
-
-/// What came of putting something into an inbox.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Put {
-    Accepted,
-    Ended,
-    Missing,
-}
-
-/// Puts something into an inbox, once for each key, and wakes a run that waits for it.
-pub(crate) fn put(
-    connection: &Connection,
-    run: RunId,
-    key: Option<&str>,
-    item: &InboxItem,
-    at: Timestamp,
-) -> Done<Put> {
-    let name = run.to_string();
-    let phase = sql::first(
-        connection,
-        "SELECT phase FROM runs WHERE run_id = ?1",
-        [&name],
-        |row| sql::word::<Phase>(row, 0),
-    )?;
-    match phase {
-        None => return Ok(Put::Missing),
-        Some(Phase::Ended) => return Ok(Put::Ended),
-        Some(Phase::Queued | Phase::Leased | Phase::Parked) => {}
-    }
-    let inserted = sql::run(
-        connection,
-        "INSERT INTO inbox (run_id, key, item, at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (run_id, key) DO NOTHING",
-        params![name, key, serde_json::to_string(item)?, at.0],
-    )?;
-    if inserted > 0 {
-        count_and_wake(connection, &name)?;
-    }
-    Ok(Put::Accepted)
-}
-
-/// A woken run keeps its place in the queue, so it goes before newer ones.
-fn count_and_wake(connection: &Connection, run: &str) -> Done<()> {
-    sql::run(
-        connection,
-        "UPDATE runs SET inbox_count = inbox_count + 1,
-             waiting_on = CASE phase WHEN 'parked' THEN IIF(paused, NULL, 'slot')
-                                     ELSE waiting_on END,
-             phase = CASE phase WHEN 'parked' THEN 'queued' ELSE phase END
-         WHERE run_id = ?1",
-        [run],
-    )?;
-    Ok(())
-}
-
-/// Puts a message of a parent or a person into a run's inbox.
-pub(crate) fn send(
-    connection: &Connection,
-    run: RunId,
-    item: &InboxItem,
-    at: Timestamp,
-) -> Done<()> {
-    let row = row::must_load(connection, run)?;
-    let (count, bytes) = waiting(connection, &row.tail.run)?;
-    let size = sql::whole(serde_json::to_string(item)?.len() as u64);
-    if count >= MAX_WAITING || bytes + size > MAX_WAITING_BYTES {
-        return Err(StoreError::WrongState {
-            run,
-            status: row.record.status,
-            what: "it has too many messages that it has not read yet; wait until it has",
-        }
-        .into());
-    }
-    match put(connection, run, None, item, at)? {
-        Put::Accepted => Ok(()),
-        Put::Ended | Put::Missing => Err(StoreError::WrongState {
-            run,
-            status: row.record.status,
-            what: "it has ended and takes no more messages",
-        }
-        .into()),
-    }
-}
-
-/// How many messages wait for a run, and their bytes.
-fn waiting(connection: &Connection, run: &str) -> Done<(i64, i64)> {
-    let waiting = sql::first(
-        connection,
-        "SELECT COUNT(*), COALESCE(SUM(octet_length(item)), 0) FROM inbox WHERE run_id = ?1",
-        [run],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    Ok(waiting.unwrap_or_default())
 }
 
 /// How an entry of the outbox leaves it.

@@ -12,7 +12,7 @@ use crate::row::{self, Phase, RunRow};
 use crate::sql;
 use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade};
-use crate::transitions::{accounts, audit, requests};
+use crate::transitions::{accounts, audit, inbox, requests};
 
 /// The last events of a run, already text, and its outcome.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         epoch: ending.epoch,
     };
     // What was said to it and nobody has taken stays said.
-    append::leave_unread(connection, &mut tail, stamp)?;
+    inbox::leave_unread(connection, &mut tail, stamp)?;
     let outcome = serde_json::to_string(&ending.outcome)?;
     let event = Event::Finished {
         outcome: ending.outcome.clone(),
@@ -243,35 +243,4 @@ fn post(
         params![row.tail.run, target, sink, announcement, at.0],
     )?;
     Ok(())
-}
-
-/// Ends runs whose deadline has passed while they were parked or at rest.
-pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<EndReport> {
-    let due = sql::all(
-        connection,
-        "SELECT run_id, depth FROM runs WHERE phase = 'parked' AND deadline_at <= ?1
-         UNION ALL
-         SELECT run_id, depth FROM runs
-             WHERE phase = 'queued' AND paused = 1 AND deadline_at <= ?1
-         ORDER BY depth, run_id",
-        [now.0],
-        |row| sql::word(row, "run_id"),
-    )?;
-    let mut report = EndReport::default();
-    for run in due {
-        let row = row::must_load(connection, run)?;
-        // The end of one may have ended others of the list.
-        if row.phase == Phase::Parked || (row.phase == Phase::Queued && row.record.paused) {
-            let ending = Ending {
-                outcome: Outcome::Timeout {
-                    limit_ms: row.given_ms(),
-                    partial: row.record.summary.last_text.clone(),
-                },
-                epoch: row.next_epoch(),
-                at: now,
-            };
-            end_with_descendants(connection, &row, ending, &mut report)?;
-        }
-    }
-    Ok(report)
 }

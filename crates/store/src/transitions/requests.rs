@@ -10,7 +10,7 @@ use sortie_core::{
 use crate::fault::{Done, Fault};
 use crate::row::Phase;
 use crate::sql;
-use crate::transitions::deliver::{self, Put};
+use crate::transitions::inbox::{self, Put};
 use crate::transitions::mailbox::letter_about;
 
 /// Something that a run asks.
@@ -104,7 +104,7 @@ impl Asked<'_> {
             question: question.clone(),
         };
         // A parent that has ended is not one that listens.
-        deliver::put(connection, parent, Some(&key), &item, at)?;
+        inbox::put(connection, parent, Some(&key), &item, at)?;
         Ok(())
     }
 }
@@ -295,7 +295,7 @@ pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
         reply: reply.reply.clone(),
     };
     let key = format!("reply:{}", reply.request);
-    match deliver::put(connection, stored.run, Some(&key), &item, reply.at)? {
+    match inbox::put(connection, stored.run, Some(&key), &item, reply.at)? {
         Put::Accepted => {}
         Put::Ended | Put::Missing => return Ok(Replied::TooLate { earlier: None }),
     }
