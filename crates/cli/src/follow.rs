@@ -262,7 +262,7 @@ impl<'a> Follow<'a> {
 
     async fn reply(&mut self, request: &RequestId, reply: Reply) -> Result<(), Problem> {
         match self.engine.reply(request, reply).await {
-            Ok(Replied::Noted { .. }) => Ok(()),
+            Ok(Replied::Accepted { .. }) => Ok(()),
             Ok(Replied::TooLate { earlier }) => {
                 let at = self.replied_at(request).await?;
                 let reason = replied_elsewhere(self.settings.lang, earlier.as_ref(), at);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use sortie_core::{
-    Delivered, Delivery, Notification, NotificationKind, OutboxEntry, Settlement, StoreResult,
+    Delivered, Delivery, DeliveryAttempt, Notification, NotificationKind, OutboxEntry, StoreResult,
     Timestamp,
 };
 
@@ -62,22 +62,19 @@ pub(crate) async fn deliver_outside(shared: &Arc<Shared>) -> StoreResult<()> {
     for entry in shared.store.due_outside(shared.clock.now()).await? {
         let settlement = send(shared, &entry).await;
         crash::point(Point::AfterSink);
-        shared
-            .store
-            .settle(entry.id, settlement, shared.clock.now())
-            .await?;
+        shared.store.record_attempt(entry.id, settlement).await?;
         shared.delivery_changed(entry.announcement.child).await;
     }
     Ok(())
 }
 
-async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
+async fn send(shared: &Shared, entry: &OutboxEntry) -> DeliveryAttempt {
     let Some(sink) = shared
         .sinks
         .iter()
         .find(|sink| sink.scheme() == entry.sink.scheme)
     else {
-        return Settlement::Blocked {
+        return DeliveryAttempt::Blocked {
             error: format!("there is no sink for {}:", entry.sink.scheme),
         };
     };
@@ -86,13 +83,13 @@ async fn send(shared: &Shared, entry: &OutboxEntry) -> Settlement {
         .send(&entry.sink.target, &key, &entry.announcement)
         .await
     {
-        Ok(()) => Settlement::Delivered,
+        Ok(()) => DeliveryAttempt::Delivered,
         Err(error) if entry.attempts + 1 >= shared.planner.settings.max_delivery_attempts => {
-            Settlement::Blocked {
+            DeliveryAttempt::Blocked {
                 error: sortie_core::with_causes(&error),
             }
         }
-        Err(error) => Settlement::Retry {
+        Err(error) => DeliveryAttempt::Retry {
             at: retry_at(shared.clock.now(), entry.attempts),
             error: sortie_core::with_causes(&error),
         },

@@ -35,7 +35,7 @@ impl Runtime {
 
     /// Lets a run and everything below it go on; returns those that rested.
     pub async fn unpause(&self, run: RunId) -> Result<Vec<RunId>, RuntimeError> {
-        let report = self.shared.store.unpause(run, self.now()).await?;
+        let report = self.shared.store.resume(run, self.now()).await?;
         for run in &report.held {
             self.shared
                 .live
@@ -47,7 +47,7 @@ impl Runtime {
     }
 
     fn told_of(&self, report: PauseReport, kind: &NotificationKind) -> Vec<RunId> {
-        let tell = |about: sortie_core::About| {
+        let tell = |about: sortie_core::RunRef| {
             let run = about.run;
             self.shared.about(about, kind.clone());
             run

@@ -87,7 +87,7 @@ impl Shared {
                 at: self.clock.now(),
             })
             .await?;
-        if let Replied::Noted { run } = replied {
+        if let Replied::Accepted { run } = replied {
             self.replied(run, request.clone()).await;
         }
         Ok(replied)
@@ -124,7 +124,7 @@ impl Shared {
     }
 
     async fn decided(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
-        self.store.note_fate(run, fate).await?;
+        self.store.set_changes_fate(run, fate).await?;
         self.record_changed(run).await;
         Ok(())
     }

@@ -471,7 +471,7 @@ impl Runtime {
     /// Removes the records of trees that ended longer ago than `age`.
     pub async fn clean_up(&self, age: Duration) -> Result<u64, RuntimeError> {
         let before = self.shared.clock.now().plus_ms(-millis(age));
-        let removed = self.shared.store.clean_up(before).await?;
+        let removed = self.shared.store.delete_before(before).await?;
         let count = removed.len() as u64;
         self.shared.deleted(removed);
         Ok(count)

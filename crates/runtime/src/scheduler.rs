@@ -113,7 +113,7 @@ async fn pass(
     // Polled in this order, so that one commit of the store carries all four, and what is replied
     // or delivered can be claimed at once.
     let (settled, delivered, expired, claimed) = futures::join!(
-        shared.store.settle_requests(now),
+        shared.store.reconcile_requests(now),
         announce::deliver_due(shared),
         shared.store.expire_parked(now),
         shared.store.claim(Claim {
@@ -253,7 +253,7 @@ async fn tidy(shared: &Shared) -> StoreResult<()> {
     sweep_worktrees(shared).await?;
     if let Some(age) = shared.planner.settings.clean_up_after {
         let before = now.plus_ms(-runtime::millis(age));
-        let removed = shared.store.clean_up(before).await?;
+        let removed = shared.store.delete_before(before).await?;
         shared.deleted(removed);
     }
     Ok(())

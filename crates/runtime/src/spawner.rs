@@ -233,7 +233,7 @@ impl RunSpawner<'_> {
         let Some(words) = words else {
             self.shared
                 .store
-                .escalate(&asked.request.id, self.shared.clock.now())
+                .escalate(&asked.request.id)
                 .await
                 .map_err(|error| failed(&error))?;
             return answer(t!(self.spec.lang, "answer-escalated", label = child.label));
@@ -245,7 +245,7 @@ impl RunSpawner<'_> {
         };
         let replied = self.shared.reply(&asked.request.id, reply).await;
         answer(match replied.map_err(|error| failed(&error))? {
-            Replied::Noted { .. } => t!(self.spec.lang, "answer-given", label = child.label),
+            Replied::Accepted { .. } => t!(self.spec.lang, "answer-given", label = child.label),
             Replied::TooLate { .. } => t!(self.spec.lang, "answer-too-late", label = child.label),
         })
     }

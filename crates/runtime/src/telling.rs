@@ -1,6 +1,6 @@
 //! How the world hears that records changed. Hints: the records are the truth.
 
-use sortie_core::{About, Notification, NotificationKind, RunId, RunRecord};
+use sortie_core::{Notification, NotificationKind, RunId, RunRecord, RunRef};
 
 use crate::runtime::Shared;
 
@@ -56,14 +56,14 @@ impl Shared {
     }
 
     /// Tells that records are gone.
-    pub(crate) fn deleted(&self, removed: Vec<About>) {
+    pub(crate) fn deleted(&self, removed: Vec<RunRef>) {
         for about in removed {
             self.about(about, NotificationKind::Deleted);
         }
     }
 
     /// Tells of a run that the store has told of.
-    pub(crate) fn about(&self, about: About, kind: NotificationKind) {
+    pub(crate) fn about(&self, about: RunRef, kind: NotificationKind) {
         self.publish(Notification {
             task_id: about.run,
             session_id: about.session,

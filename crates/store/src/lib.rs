@@ -89,7 +89,7 @@ impl SqliteStore {
         Ok(ReadStore { readers })
     }
 
-    /// Leaves a reply for whoever owns the store in a directory, without its lock. `Noted` says that
+    /// Leaves a reply for whoever owns the store in a directory, without its lock. `Accepted` says that
     /// the owner will find it, also one that starts later. `request` may be the beginning of an id.
     pub fn leave_reply(
         home: &Path,

@@ -2,15 +2,15 @@
 
 use async_trait::async_trait;
 use sortie_core::{
-    About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
     AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
-    Claim, Claimed, Delivered, EndReport, Event, Fence, Finish, Finishing, Heartbeat,
-    HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter,
-    OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied,
-    ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq,
-    SessionFilter, SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError,
-    StoreResult, Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint,
-    VerifyReport,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Event, Fence, Finish,
+    Finishing, Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry,
+    LaneCount, ListFilter, OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover,
+    RecoverReport, Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve,
+    Reserved, RunId, RunRecord, RunRef, Seq, SessionFilter, SessionGrant, SessionKey,
+    SessionSummary, Stats, StoreError, StoreResult, Tenant, Timestamp, Unblock, Update, Usage,
+    UsageLine, UsagePlace, UsagePoint, VerifyReport,
 };
 
 use crate::SqlStore;
@@ -117,18 +117,18 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await
     }
 
-    async fn unpause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport> {
+    async fn resume(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport> {
         self.execute
-            .write("let a task go on", move |connection| {
-                pause::unpause(connection, run, at)
+            .write("resume a task", move |connection| {
+                pause::resume(connection, run, at)
             })
             .await
     }
 
-    async fn note_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
+    async fn set_changes_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
         self.execute
             .write("note what became of changes", move |connection| {
-                update::note_fate(connection, run, fate)
+                update::set_changes_fate(connection, run, fate)
             })
             .await
     }
@@ -327,10 +327,10 @@ impl<E: Execute> Outbox for SqlStore<E> {
             .await
     }
 
-    async fn settle(&self, id: i64, settlement: Settlement, _at: Timestamp) -> StoreResult<()> {
+    async fn record_attempt(&self, id: i64, attempt: DeliveryAttempt) -> StoreResult<()> {
         self.execute
             .write("note a delivery", move |connection| {
-                deliver::settle(connection, id, &settlement)
+                deliver::record_attempt(connection, id, &attempt)
             })
             .await
     }
@@ -362,7 +362,7 @@ impl<E: Execute> Requests for SqlStore<E> {
             .await
     }
 
-    async fn escalate(&self, request: &RequestId, _at: Timestamp) -> StoreResult<()> {
+    async fn escalate(&self, request: &RequestId) -> StoreResult<()> {
         let request = request.clone();
         self.execute
             .write("hand a question to a person", move |connection| {
@@ -372,8 +372,8 @@ impl<E: Execute> Requests for SqlStore<E> {
     }
 
     /// Looks before it writes: this is called often, and mostly there is nothing.
-    async fn settle_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>> {
-        const DOING: &str = "settle requests";
+    async fn reconcile_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>> {
+        const DOING: &str = "reconcile requests";
         let any_due = self
             .execute
             .read(DOING, move |connection| mailbox::any_due(connection, now))
@@ -382,7 +382,7 @@ impl<E: Execute> Requests for SqlStore<E> {
             return Ok(Vec::new());
         }
         self.execute
-            .write(DOING, move |connection| mailbox::settle(connection, now))
+            .write(DOING, move |connection| mailbox::reconcile(connection, now))
             .await
     }
 
@@ -414,16 +414,16 @@ impl<E: Execute> Requests for SqlStore<E> {
 impl<E: Execute> Accounts for SqlStore<E> {
     async fn reserve(&self, reserve: Reserve) -> StoreResult<Reserved> {
         self.execute
-            .write("set a budget aside", move |connection| {
+            .write("reserve from an account", move |connection| {
                 accounts::reserve(connection, &reserve)
             })
             .await
     }
 
-    async fn spend(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Spent> {
+    async fn charge(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Charged> {
         self.execute
-            .write("spend a budget", move |connection| {
-                accounts::spend(connection, fence, kind, wanted)
+            .write("charge an account", move |connection| {
+                accounts::charge(connection, fence, kind, wanted)
             })
             .await
     }
@@ -487,7 +487,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
 
 #[async_trait]
 impl<E: Execute> Archive for SqlStore<E> {
-    async fn delete(&self, run: RunId) -> StoreResult<Vec<About>> {
+    async fn delete(&self, run: RunId) -> StoreResult<Vec<RunRef>> {
         self.execute
             .write("delete a task", move |connection| {
                 archive::delete(connection, run)
@@ -512,13 +512,13 @@ impl<E: Execute> Archive for SqlStore<E> {
         }
     }
 
-    async fn clean_up(&self, before: Timestamp) -> StoreResult<Vec<About>> {
+    async fn delete_before(&self, before: Timestamp) -> StoreResult<Vec<RunRef>> {
         let mut removed = Vec::new();
         loop {
             let pass = self
                 .execute
-                .write("clean up tasks", move |connection| {
-                    archive::clean_up(connection, before)
+                .write("delete old tasks", move |connection| {
+                    archive::delete_before(connection, before)
                 })
                 .await?;
             removed.extend(pass.records);

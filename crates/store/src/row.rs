@@ -6,8 +6,8 @@ use std::str::FromStr;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
-    About, Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch,
-    Fence, Outcome, Priority, RunId, RunRecord, RunSpec, Seq, SinkAddress, StoreError, Summary,
+    Admit, Announce, Announcement, CallId, Cancellation, Changes, Delivery, EdgeMode, Epoch, Fence,
+    Outcome, Priority, RunId, RunRecord, RunRef, RunSpec, Seq, SinkAddress, StoreError, Summary,
     Tenant, Timestamp, UnknownWord, Usage, WaitingOn,
 };
 
@@ -341,9 +341,9 @@ impl RunRow {
     }
 
     /// Returns the ids that notifications about the run carry.
-    pub(crate) fn about(&self, head: Seq) -> About {
+    pub(crate) fn about(&self, head: Seq) -> RunRef {
         let record = &self.record;
-        About {
+        RunRef {
             run: record.run_id,
             session: record.session.clone(),
             root: record.root,

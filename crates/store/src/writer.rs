@@ -116,7 +116,7 @@ fn serve(connection: &Connection, mut waiting: mpsc::Receiver<Box<dyn Job>>) {
             roll_back(connection);
         }
         for job in batch.drain(..) {
-            job.settle(failure.as_ref());
+            job.answer(failure.as_ref());
         }
     }
 }
@@ -154,7 +154,7 @@ trait Job: Send {
     /// Makes the change; `false` if it has to be undone.
     fn run(&mut self, connection: &Connection) -> bool;
     /// Answers, once the commit is done or has failed.
-    fn settle(self: Box<Self>, failure: Option<&CommitFailure>);
+    fn answer(self: Box<Self>, failure: Option<&CommitFailure>);
 }
 
 struct Transition<T, F> {
@@ -176,7 +176,7 @@ where
         succeeded
     }
 
-    fn settle(self: Box<Self>, failure: Option<&CommitFailure>) {
+    fn answer(self: Box<Self>, failure: Option<&CommitFailure>) {
         let doing = self.doing;
         let failed = |source: Box<dyn Error + Send + Sync>| StoreError::Failed { doing, source };
         let answer = match (failure, self.result) {

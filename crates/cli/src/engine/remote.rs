@@ -151,7 +151,7 @@ impl Remote {
             Reply::Expired => return Ok(Replied::TooLate { earlier: None }),
         };
         match sent {
-            Ok(noted) if noted.noted => Ok(Replied::Noted { run: asked.task_id }),
+            Ok(noted) if noted.noted => Ok(Replied::Accepted { run: asked.task_id }),
             Ok(_) => self.too_late(request, &reply, was_open).await,
             Err(error) if error.slug() == Some("conflict") => {
                 self.too_late(request, &reply, was_open).await
@@ -171,7 +171,7 @@ impl Remote {
         let asked = self.store.find_request(request.as_str()).await?;
         let is_same = asked.reply.as_ref().is_some_and(|noted| same(noted, reply));
         if was_open && is_same {
-            return Ok(Replied::Noted { run: asked.task_id });
+            return Ok(Replied::Accepted { run: asked.task_id });
         }
         Ok(Replied::TooLate {
             earlier: asked.reply,

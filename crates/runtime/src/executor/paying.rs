@@ -115,7 +115,7 @@ impl Executor {
         let spent = self
             .shared
             .store
-            .spend(self.fence, BudgetKind::ToolCalls, 1)
+            .charge(self.fence, BudgetKind::ToolCalls, 1)
             .await?;
         self.counts_calls = spent.balance.is_some();
         Ok(spent.balance.filter(|_| spent.granted == 0))

@@ -111,7 +111,7 @@ async fn a_request_outlives_its_process_and_the_first_answer_holds() {
     let asked = open(&stage, 2).await;
     assert!(matches!(
         say(&stage, &asked[0], no(None)).await,
-        Replied::Noted { .. }
+        Replied::Accepted { .. }
     ));
     let late = say(&stage, &asked[0], yes(None)).await;
     assert_eq!(

@@ -233,7 +233,7 @@ pub(crate) async fn answer(
 /// What came of a reply.
 pub(crate) fn noted(replied: Replied) -> Result<Json<ReplyNoted>, Problem> {
     match replied {
-        Replied::Noted { .. } => Ok(Json(ReplyNoted {
+        Replied::Accepted { .. } => Ok(Json(ReplyNoted {
             noted: true,
             earlier: None,
         })),

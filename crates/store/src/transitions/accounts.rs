@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
-    Admit, Amount, Balance, BudgetKind, Fence, Refusal, Reserve, Reserved, RunId, Spent,
+    Admit, Amount, Balance, BudgetKind, Charged, Fence, Refusal, Reserve, Reserved, RunId,
 };
 
 use crate::fault::{Done, Fault};
@@ -172,7 +172,7 @@ pub(crate) fn reserve(connection: &Connection, reserve: &Reserve) -> Done<Reserv
 
 /// Settles what was set aside for a run's question: what it really cost is spent, the rest is free
 /// again. A provider that took more than was set aside has been paid all the same.
-pub(crate) fn settle(
+pub(crate) fn charge_reserved(
     connection: &Connection,
     run: &str,
     account: Option<&str>,
@@ -203,29 +203,29 @@ fn forfeit(connection: &Connection, run: &str, account: Option<&str>) -> Done<()
         amount,
     )?;
     match reserved {
-        Some(reserved) => settle(connection, run, account, reserved),
+        Some(reserved) => charge_reserved(connection, run, account, reserved),
         None => Ok(()),
     }
 }
 
 /// Spends up to so many of one kind for good.
-pub(crate) fn spend(
+pub(crate) fn charge(
     connection: &Connection,
     fence: Fence,
     kind: BudgetKind,
     wanted: u64,
-) -> Done<Spent> {
+) -> Done<Charged> {
     let held = row::hold(connection, fence)?;
     let lines = lines(connection, held.account.as_deref())?;
     let Some(line) = of_kind(&lines, kind) else {
-        return Ok(Spent {
+        return Ok(Charged {
             granted: wanted,
             balance: None,
         });
     };
     let granted = wanted.min(line.balance.left());
     apply(connection, line, spend_for_good(granted))?;
-    Ok(Spent {
+    Ok(Charged {
         granted,
         balance: Some(Balance {
             spent: line.balance.spent + granted,

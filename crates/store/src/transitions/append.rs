@@ -139,7 +139,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
         .happen(connection, run, &tail.run, entries.at)?;
     audit::append(connection, &entries.audit, entries.at)?;
     if let Some(cost) = entries.spent {
-        accounts::settle(connection, &tail.run, account.as_deref(), cost)?;
+        accounts::charge_reserved(connection, &tail.run, account.as_deref(), cost)?;
     }
     save(connection, rowid, &tail, &entries.summary)?;
     Ok(Appended {

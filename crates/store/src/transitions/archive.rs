@@ -1,7 +1,7 @@
 //! What is old is removed: transcripts first, records later, and never a result that is still owed.
 
 use rusqlite::{Connection, params};
-use sortie_core::{About, Delivery, RunId, Seq, Status, StoreError, Timestamp};
+use sortie_core::{Delivery, RunId, RunRef, Seq, Status, StoreError, Timestamp};
 
 use crate::fault::Done;
 use crate::row::{self, Phase};
@@ -15,7 +15,7 @@ const SUBTREE: &str = "WITH RECURSIVE subtree (run_id) AS (
          SELECT ?1 UNION SELECT runs.run_id FROM runs JOIN subtree ON parent_id = subtree.run_id)";
 
 /// Removes an ended run and its descendants, all or none.
-pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<About>> {
+pub(crate) fn delete(connection: &Connection, run: RunId) -> Done<Vec<RunRef>> {
     let row = row::must_load(connection, run)?;
     let subtree = sql::all(
         connection,
@@ -66,7 +66,7 @@ impl Removable {
 }
 
 /// Journal, blobs, edges, boxes, requests and accounts go with their record; the audit stays.
-fn remove_records(connection: &Connection, run: &str) -> Done<Vec<About>> {
+fn remove_records(connection: &Connection, run: &str) -> Done<Vec<RunRef>> {
     sql::all(
         connection,
         &format!(
@@ -75,7 +75,7 @@ fn remove_records(connection: &Connection, run: &str) -> Done<Vec<About>> {
         ),
         [run],
         |row| {
-            Ok(About {
+            Ok(RunRef {
                 run: sql::word(row, "run_id")?,
                 session: sql::word(row, "session")?,
                 root: sql::word(row, "root_id")?,
@@ -138,13 +138,13 @@ fn remove_transcript(connection: &Connection, run: &str, stamp: &str, at: Timest
 
 /// What a pass over old trees did.
 #[derive(Clone, Debug)]
-pub(crate) struct CleanedUp {
+pub(crate) struct Deleted {
     pub(crate) trees: u64,
-    pub(crate) records: Vec<About>,
+    pub(crate) records: Vec<RunRef>,
 }
 
 /// Removes some of the trees that have wholly ended; fewer than [`MAX_REMOVALS`] if no more are.
-pub(crate) fn clean_up(connection: &Connection, before: Timestamp) -> Done<CleanedUp> {
+pub(crate) fn delete_before(connection: &Connection, before: Timestamp) -> Done<Deleted> {
     let roots: Vec<String> = sql::all(
         connection,
         "SELECT run_id FROM runs AS root
@@ -160,7 +160,7 @@ pub(crate) fn clean_up(connection: &Connection, before: Timestamp) -> Done<Clean
     for root in &roots {
         records.extend(remove_records(connection, root)?);
     }
-    Ok(CleanedUp {
+    Ok(Deleted {
         trees: roots.len() as u64,
         records,
     })

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
-    Announcement, Delivered, Delivery, InboxItem, OutboxEntry, RunId, Seq, SessionKey, Settlement,
-    StoreError, Tenant, Timestamp, Unblock,
+    Announcement, Delivered, Delivery, DeliveryAttempt, InboxItem, OutboxEntry, RunId, Seq,
+    SessionKey, StoreError, Tenant, Timestamp, Unblock,
 };
 
 use crate::fault::Done;
@@ -173,11 +173,15 @@ pub(crate) fn due_outside(connection: &Connection, now: Timestamp) -> Done<Vec<O
 }
 
 /// Notes how an outside delivery went. An entry that is already settled stays as it is.
-pub(crate) fn settle(connection: &Connection, id: i64, settlement: &Settlement) -> Done<()> {
-    let (state, next_at, error) = match settlement {
-        Settlement::Delivered => ("delivered", None, None),
-        Settlement::Retry { at, error } => ("pending", Some(at.0), Some(error)),
-        Settlement::Blocked { error } => ("blocked", None, Some(error)),
+pub(crate) fn record_attempt(
+    connection: &Connection,
+    id: i64,
+    attempt: &DeliveryAttempt,
+) -> Done<()> {
+    let (state, next_at, error) = match attempt {
+        DeliveryAttempt::Delivered => ("delivered", None, None),
+        DeliveryAttempt::Retry { at, error } => ("pending", Some(at.0), Some(error)),
+        DeliveryAttempt::Blocked { error } => ("blocked", None, Some(error)),
     };
     let run = sql::first(
         connection,

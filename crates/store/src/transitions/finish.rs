@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
-    About, Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Finishing,
-    Outcome, Timestamp, Unread, Usage,
+    Cancellation, CancelledBy, Delivery, EndReport, Ended, Epoch, Event, Finish, Finishing,
+    Outcome, RunRef, Timestamp, Unread, Usage,
 };
 
 use crate::chain::Stamp;
@@ -133,7 +133,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
     )?;
     requests::leave(connection, &tail.run)?;
     accounts::leave(connection, row)?;
-    let About {
+    let RunRef {
         run,
         session,
         root,

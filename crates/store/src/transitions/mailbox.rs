@@ -9,7 +9,7 @@ use crate::transitions::request_views::find;
 use crate::transitions::requests::{escalate, must_load, reply};
 
 /// Requests settled in one transaction; the rest stays due.
-const MAX_SETTLED: i64 = 1_000;
+const MAX_RECONCILED: i64 = 1_000;
 
 /// Whether there is anything to settle.
 pub(crate) fn any_due(connection: &Connection, now: Timestamp) -> Done<bool> {
@@ -26,7 +26,7 @@ pub(crate) fn any_due(connection: &Connection, now: Timestamp) -> Done<bool> {
 
 /// Takes in what other processes replied, then ends what nobody replied to in time, then hands
 /// what parents have not answered to persons.
-pub(crate) fn settle(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId, RequestId)>> {
+pub(crate) fn reconcile(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId, RequestId)>> {
     let mut heard = Vec::new();
     for letter in take_mailbox(connection)? {
         heard.extend(hear(connection, &letter)?);
@@ -57,7 +57,7 @@ pub(crate) fn settle(connection: &Connection, now: Timestamp) -> Done<Vec<(RunId
 
 fn hear(connection: &Connection, letter: &ReplyTo) -> Done<Option<(RunId, RequestId)>> {
     match reply(connection, letter) {
-        Ok(Replied::Noted { run }) => Ok(Some((run, letter.request.clone()))),
+        Ok(Replied::Accepted { run }) => Ok(Some((run, letter.request.clone()))),
         Ok(Replied::TooLate { .. }) => Ok(None),
         // Its run may have been deleted meanwhile; one bad letter does not hold up the others.
         Err(Fault::Refused(error)) => {
@@ -73,7 +73,7 @@ fn take_mailbox(connection: &Connection) -> Done<Vec<ReplyTo>> {
     let letters = sql::all(
         connection,
         "SELECT id, request_id, reply, at FROM mailbox ORDER BY id LIMIT ?1",
-        [MAX_SETTLED],
+        [MAX_RECONCILED],
         |row| Ok((row.get::<_, i64>("id")?, letter(row))),
     )?;
     let mut readable = Vec::with_capacity(letters.len());
@@ -99,7 +99,7 @@ fn letter(row: &Row<'_>) -> Done<ReplyTo> {
 }
 
 fn due(connection: &Connection, query: &str, now: Timestamp) -> Done<Vec<RequestId>> {
-    sql::all(connection, query, params![now.0, MAX_SETTLED], |row| {
+    sql::all(connection, query, params![now.0, MAX_RECONCILED], |row| {
         Ok(RequestId::from_text(row.get_ref(0)?.as_str()?))
     })
 }
@@ -122,7 +122,7 @@ pub(crate) fn leave_reply(connection: &Connection, letter: &ReplyTo) -> Done<Rep
         ],
     )?;
     if inserted > 0 {
-        return Ok(Replied::Noted { run: stored.run });
+        return Ok(Replied::Accepted { run: stored.run });
     }
     let earlier = letter_about(connection, &request)?;
     Ok(Replied::TooLate { earlier })

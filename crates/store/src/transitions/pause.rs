@@ -17,7 +17,7 @@ pub(crate) fn pause(connection: &Connection, run: RunId, at: Timestamp) -> Done<
 }
 
 /// Lets a run and everything below it go on.
-pub(crate) fn unpause(connection: &Connection, run: RunId, at: Timestamp) -> Done<PauseReport> {
+pub(crate) fn resume(connection: &Connection, run: RunId, at: Timestamp) -> Done<PauseReport> {
     change(connection, run, Wish::GoOn, at)
 }
 

@@ -315,7 +315,7 @@ pub(crate) fn reply(connection: &Connection, reply: &ReplyTo) -> Done<Replied> {
         &reply.reply,
         reply.at,
     )?;
-    Ok(Replied::Noted { run: stored.run })
+    Ok(Replied::Accepted { run: stored.run })
 }
 
 /// What a lasting yes to a request counts for: the session, in the folder that it was asked for.

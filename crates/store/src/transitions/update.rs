@@ -52,7 +52,7 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
 
 /// Notes what became of the changes in a run's worktree. What was applied stays so when its branch is
 /// thrown away later.
-pub(crate) fn note_fate(connection: &Connection, run: RunId, fate: ChangesFate) -> Done<()> {
+pub(crate) fn set_changes_fate(connection: &Connection, run: RunId, fate: ChangesFate) -> Done<()> {
     let noted = sql::run(
         connection,
         "UPDATE runs SET changes_fate = CASE changes_fate WHEN ?3 THEN ?3 ELSE ?2 END

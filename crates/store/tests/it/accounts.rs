@@ -56,7 +56,10 @@ pub(crate) async fn a_budget_is_carved_from_the_nearest_account_above(store: &dy
         "tokens 0+100/100, tool_calls 0+0/9"
     );
     // What it does not limit itself is drawn from above.
-    store.spend(middle, BudgetKind::ToolCalls, 2).await.unwrap();
+    store
+        .charge(middle, BudgetKind::ToolCalls, 2)
+        .await
+        .unwrap();
     settle(store, middle, tokens(10)).await;
     assert_eq!(balances(store, 3).await, "tokens 10+0/60, tool_calls 2+0/9");
     assert_eq!(
@@ -180,7 +183,7 @@ pub(crate) async fn a_reservation_is_all_or_nothing(store: &dyn Store) {
         amount: tokens(1),
     };
     assert_fenced(store.reserve(wish).await);
-    assert_fenced(store.spend(stale, BudgetKind::Tokens, 1).await);
+    assert_fenced(store.charge(stale, BudgetKind::Tokens, 1).await);
 }
 
 pub(crate) async fn what_is_not_needed_comes_back(store: &dyn Store) {
@@ -247,7 +250,7 @@ pub(crate) async fn spending_stops_at_the_limit(store: &dyn Store) {
     let root = running(store, 1, with_budget(1, spec(1), budget)).await;
     let other = running(store, 2, child(2, 1, 1)).await;
     let spend = async |fence, kind, wanted| {
-        let spent = store.spend(fence, kind, wanted).await.unwrap();
+        let spent = store.charge(fence, kind, wanted).await.unwrap();
         let balance = spent.balance.map(|balance| show(&[balance]));
         format!("{} {}", spent.granted, balance.unwrap_or_default())
     };

@@ -173,7 +173,7 @@ pub(crate) async fn a_subtree_is_found_after_its_records_are_gone(store: &dyn St
             assert_eq!(found, expected, "of {number}");
         }
         // A second time without any records.
-        let removed = store.clean_up(at(1_000)).await.unwrap().len();
+        let removed = store.delete_before(at(1_000)).await.unwrap().len();
         assert!(removed == 4 || removed == 0, "{removed}");
     }
     clean(store).await;

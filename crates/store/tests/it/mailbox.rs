@@ -38,7 +38,7 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
     // The first characters are enough, and the lock of the owner is no obstacle.
     let prefix = RequestId::from_text(&request_id(1).as_str()[..6]);
     let left = SqliteStore::leave_reply(home.path(), &prefix, approved(Some("make")), at(200));
-    assert_eq!(left.unwrap(), Replied::Noted { run: run(1) });
+    assert_eq!(left.unwrap(), Replied::Accepted { run: run(1) });
     assert_eq!(state(&store, 1).await, "running approval not_required");
     assert_eq!(store.next_due().await.unwrap(), Some(at(200)));
     // The second of two who reply is told what the first one said.
@@ -62,10 +62,10 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
         }
     );
     assert_eq!(
-        store.settle_requests(at(300)).await.unwrap(),
+        store.reconcile_requests(at(300)).await.unwrap(),
         [(run(1), request_id(1))]
     );
-    assert_eq!(store.settle_requests(at(301)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(301)).await.unwrap(), []);
     assert_eq!(state(&store, 1).await, "running slot not_required");
     assert_eq!(
         store
@@ -100,7 +100,7 @@ async fn what_was_left_while_nobody_ran_waits_for_the_next_owner() {
     // In time, too late, the wrong kind, and one whose run is cancelled meanwhile.
     assert_eq!(
         leave(home.path(), 1, answered(), 999).unwrap(),
-        Replied::Noted { run: run(1) }
+        Replied::Accepted { run: run(1) }
     );
     assert_eq!(
         leave(home.path(), 2, answered(), 1_000).unwrap(),
@@ -116,7 +116,7 @@ async fn what_was_left_while_nobody_ran_waits_for_the_next_owner() {
 
     let store = open(home.path());
     store.cancel(run(4), by_person(), at(600)).await.unwrap();
-    let mut heard = store.settle_requests(at(50_000)).await.unwrap();
+    let mut heard = store.reconcile_requests(at(50_000)).await.unwrap();
     heard.sort();
     assert_eq!(numbers(heard.into_iter().map(|(run, _)| run)), [1, 2, 3]);
     for (number, expected) in [(1, answered()), (2, Reply::Expired), (3, Reply::Expired)] {
@@ -140,7 +140,7 @@ async fn replies_from_outside_arrive_while_the_owner_writes() {
     let others = std::thread::spawn(move || {
         for number in 1..=RUNS {
             let left = leave(&path, number, approved(None), 300);
-            assert_eq!(left.unwrap(), Replied::Noted { run: run(number) });
+            assert_eq!(left.unwrap(), Replied::Accepted { run: run(number) });
         }
     });
     let mut heard = 0;
@@ -150,7 +150,7 @@ async fn replies_from_outside_arrive_while_the_owner_writes() {
         assert!(round < 100_000, "only {heard} replies arrived");
         let append = appending(busy, round, vec![note("busy")]);
         store.append_next(append).await.unwrap();
-        heard += store.settle_requests(at(400)).await.unwrap().len();
+        heard += store.reconcile_requests(at(400)).await.unwrap().len();
     }
     others.join().unwrap();
     assert_eq!(store.requests(RequestFilter::default()).await.unwrap(), []);
@@ -181,7 +181,7 @@ async fn a_letter_that_is_none_holds_nobody_up() {
         .unwrap();
     leave(home.path(), 1, refused(), 200).unwrap();
     assert_eq!(
-        store.settle_requests(at(300)).await.unwrap(),
+        store.reconcile_requests(at(300)).await.unwrap(),
         [(run(1), request_id(1))]
     );
     assert_eq!(store.next_due().await.unwrap(), None);

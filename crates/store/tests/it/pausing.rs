@@ -17,7 +17,7 @@ async fn pause(store: &dyn Store, number: u32, millis: i64) -> (Vec<u32>, Vec<u3
 }
 
 async fn unpause(store: &dyn Store, number: u32, millis: i64) -> (Vec<u32>, Vec<u32>) {
-    changed(&store.unpause(run(number), at(millis)).await.unwrap())
+    changed(&store.resume(run(number), at(millis)).await.unwrap())
 }
 
 async fn is_paused(store: &dyn Store, number: u32) -> bool {
@@ -153,7 +153,7 @@ pub(crate) async fn cancel_beats_pause(store: &dyn Store) {
     assert_eq!(claimed[0].cancel, Some(by_person()));
     let refused = store.pause(run(2), at(10)).await.unwrap_err().to_string();
     assert!(refused.contains("it has ended"), "{refused}");
-    let refused = store.unpause(run(2), at(10)).await.unwrap_err().to_string();
+    let refused = store.resume(run(2), at(10)).await.unwrap_err().to_string();
     assert!(refused.contains("retry it instead"), "{refused}");
 }
 

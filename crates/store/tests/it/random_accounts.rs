@@ -144,7 +144,7 @@ impl World {
             Step::Spend(_, amount) => {
                 let spent = self
                     .store
-                    .spend(fence, BudgetKind::ToolCalls, amount.into())
+                    .charge(fence, BudgetKind::ToolCalls, amount.into())
                     .await;
                 self.tool_calls += spent.unwrap().granted;
             }

@@ -152,7 +152,7 @@ pub(crate) async fn a_request_is_written_with_its_event_and_heard_once(store: &d
 
     assert_eq!(
         say(store, 2, approved(None), 200).await,
-        Replied::Noted { run: run(2) }
+        Replied::Accepted { run: run(2) }
     );
     let again = Replied::TooLate {
         earlier: Some(approved(None)),
@@ -217,11 +217,11 @@ pub(crate) async fn only_a_reply_that_fits_the_question_is_taken(store: &dyn Sto
     );
     assert_eq!(
         say(store, 1, refused(), 201).await,
-        Replied::Noted { run: run(1) }
+        Replied::Accepted { run: run(1) }
     );
     assert_eq!(
         say(store, 2, answered(), 201).await,
-        Replied::Noted { run: run(2) }
+        Replied::Accepted { run: run(2) }
     );
 }
 
@@ -344,9 +344,9 @@ pub(crate) async fn a_question_that_a_parent_leaves_open_goes_to_a_person(store:
     let ask = question(2, 1_100, Addressee::Parent);
     waiting(store, 2, child(2, 1, 1), ask).await;
     assert_eq!(store.next_due().await.unwrap(), Some(at(600)));
-    assert_eq!(store.settle_requests(at(599)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(599)).await.unwrap(), []);
     assert_eq!(open(store).await, ["2: question parent"]);
-    assert_eq!(store.settle_requests(at(600)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(600)).await.unwrap(), []);
     assert_eq!(open(store).await, ["2: question person"]);
     assert_eq!(store.next_due().await.unwrap(), Some(at(1_100)));
 
@@ -354,7 +354,7 @@ pub(crate) async fn a_question_that_a_parent_leaves_open_goes_to_a_person(store:
     let ask = question(3, 9_000, Addressee::Parent);
     waiting(store, 3, child(3, 1, 1), ask).await;
     for _ in 0..2 {
-        store.escalate(&request_id(3), at(700)).await.unwrap();
+        store.escalate(&request_id(3)).await.unwrap();
     }
     assert_eq!(open(store).await.last().unwrap(), "3: question person");
 
@@ -379,12 +379,12 @@ pub(crate) async fn requests_expire_and_wake_their_runs(store: &dyn Store) {
         earlier: Some(Reply::Expired),
     };
     assert_eq!(say(store, 1, approved(Some("*")), 1_000).await, late);
-    assert_eq!(store.settle_requests(at(999)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(999)).await.unwrap(), []);
     assert_eq!(
-        store.settle_requests(at(1_000)).await.unwrap(),
+        store.reconcile_requests(at(1_000)).await.unwrap(),
         [(run(1), request_id(1))]
     );
-    assert_eq!(store.settle_requests(at(1_001)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(1_001)).await.unwrap(), []);
     assert_eq!(say(store, 1, approved(None), 1_002).await, late);
     assert_eq!(store.grants(None, &SessionKey::cli()).await.unwrap(), []);
     let fence = claim_all(store, 1_100).await[0];
@@ -425,7 +425,7 @@ pub(crate) async fn the_end_of_a_run_closes_its_requests(store: &dyn Store) {
             Replied::TooLate { earlier: None }
         );
     }
-    assert_eq!(store.settle_requests(at(100_000)).await.unwrap(), []);
+    assert_eq!(store.reconcile_requests(at(100_000)).await.unwrap(), []);
     assert_eq!(store.next_due().await.unwrap(), None);
 }
 

@@ -745,20 +745,20 @@ pub(crate) async fn outside_deliveries_are_settled(store: &dyn Store) {
     assert_eq!((&due[0].sink, due[0].attempts), (&sink("a.jsonl"), 0));
     assert_eq!(due[0].announcement.child, run(1));
 
-    let later = Settlement::Retry {
+    let later = DeliveryAttempt::Retry {
         at: at(500),
         error: "busy".to_owned(),
     };
-    store.settle(due[0].id, later, at(21)).await.unwrap();
+    store.record_attempt(due[0].id, later).await.unwrap();
     assert!(store.due_outside(at(499)).await.unwrap().is_empty());
     assert_eq!(store.next_due().await.unwrap(), Some(at(500)));
     let due = store.due_outside(at(500)).await.unwrap();
     assert_eq!(due[0].attempts, 1);
 
-    let given_up = Settlement::Blocked {
+    let given_up = DeliveryAttempt::Blocked {
         error: "no such folder".to_owned(),
     };
-    store.settle(due[0].id, given_up, at(501)).await.unwrap();
+    store.record_attempt(due[0].id, given_up).await.unwrap();
     let record = store.get(run(1)).await.unwrap();
     assert_eq!(record.delivery, Delivery::Blocked);
     assert_eq!(record.delivery_error.as_deref(), Some("no such folder"));
@@ -767,15 +767,15 @@ pub(crate) async fn outside_deliveries_are_settled(store: &dyn Store) {
         .await
         .unwrap();
     store
-        .settle(due[0].id, Settlement::Delivered, at(503))
+        .record_attempt(due[0].id, DeliveryAttempt::Delivered)
         .await
         .unwrap();
     assert_eq!(state(store, 1).await, "completed - delivered");
     // A late word about a settled delivery changes nothing.
-    let late = Settlement::Blocked {
+    let late = DeliveryAttempt::Blocked {
         error: "late".to_owned(),
     };
-    store.settle(due[0].id, late, at(504)).await.unwrap();
+    store.record_attempt(due[0].id, late).await.unwrap();
     assert_eq!(state(store, 1).await, "completed - delivered");
 }
 
@@ -795,14 +795,14 @@ pub(crate) async fn several_deliveries_are_one_state(store: &dyn Store) {
     let due = store.due_outside(at(20)).await.unwrap();
     assert_eq!(due.len(), 2);
     store
-        .settle(due[0].id, Settlement::Delivered, at(21))
+        .record_attempt(due[0].id, DeliveryAttempt::Delivered)
         .await
         .unwrap();
     assert_eq!(state(store, 2).await, "completed - pending");
-    let blocked = Settlement::Blocked {
+    let blocked = DeliveryAttempt::Blocked {
         error: "full".to_owned(),
     };
-    store.settle(due[1].id, blocked, at(22)).await.unwrap();
+    store.record_attempt(due[1].id, blocked).await.unwrap();
     assert_eq!(state(store, 2).await, "completed - blocked");
     store
         .unblock(run(2), Unblock::Dismiss, at(23))
@@ -1488,7 +1488,7 @@ pub(crate) async fn archive_removes_transcripts_that_owe_nothing(store: &dyn Sto
     assert_ne!(story(store, 2).await, "");
     let due = store.due_outside(at(20)).await.unwrap();
     store
-        .settle(due[0].id, Settlement::Delivered, at(21))
+        .record_attempt(due[0].id, DeliveryAttempt::Delivered)
         .await
         .unwrap();
     assert_eq!(store.archive(at(0), at(30)).await.unwrap(), 1);
@@ -1523,8 +1523,8 @@ pub(crate) async fn clean_up_removes_whole_trees(store: &dyn Store) {
         .finish_next(finishing(first, 11, completed("done")))
         .await
         .unwrap();
-    assert_eq!(store.clean_up(at(11)).await.unwrap(), []);
-    let removed = store.clean_up(at(50)).await.unwrap();
+    assert_eq!(store.delete_before(at(11)).await.unwrap(), []);
+    let removed = store.delete_before(at(50)).await.unwrap();
     assert_eq!(numbers(removed.iter().map(|about| about.run)), [1, 2]);
     let left = store.list(ListFilter::default()).await.unwrap();
     assert_eq!(

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sortie_core::{
-    About, Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
+    Accounts, Admission, Admit, Append, Appended, Archive, Audit, AuditFilter, AuditLine,
     AuditReport, Balance, Begun, BlobId, BudgetKind, CancelReport, Cancellation, ChangesFate,
-    Claim, Claimed, Delivered, EndReport, Fence, Finish, Finishing, Heartbeat, HeartbeatReport,
-    Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount, ListFilter, OpenRequest,
-    Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport, Registry, Replied, ReplyTo,
-    RequestFilter, RequestId, Requests, Reserve, Reserved, RunId, RunRecord, Seq, SessionFilter,
-    SessionGrant, SessionKey, SessionSummary, Settlement, Spent, Stats, StoreError, StoreResult,
-    Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace, UsagePoint, VerifyReport,
+    Charged, Claim, Claimed, Delivered, DeliveryAttempt, EndReport, Fence, Finish, Finishing,
+    Heartbeat, HeartbeatReport, Hold, Idempotency, InboxItem, Journal, JournalEntry, LaneCount,
+    ListFilter, OpenRequest, Outbox, OutboxEntry, Park, PauseReport, Recover, RecoverReport,
+    Registry, Replied, ReplyTo, RequestFilter, RequestId, Requests, Reserve, Reserved, RunId,
+    RunRecord, RunRef, Seq, SessionFilter, SessionGrant, SessionKey, SessionSummary, Stats,
+    StoreError, StoreResult, Tenant, Timestamp, Unblock, Update, Usage, UsageLine, UsagePlace,
+    UsagePoint, VerifyReport,
 };
 use sortie_store::InlineStore;
 use tokio::sync::{mpsc, oneshot};
@@ -205,8 +206,8 @@ in_turn! {
     Registry {
         cancel(run: RunId, cancellation: Cancellation, at: Timestamp) -> CancelReport;
         pause(run: RunId, at: Timestamp) -> PauseReport;
-        unpause(run: RunId, at: Timestamp) -> PauseReport;
-        note_fate(run: RunId, fate: ChangesFate) -> ();
+        resume(run: RunId, at: Timestamp) -> PauseReport;
+        set_changes_fate(run: RunId, fate: ChangesFate) -> ();
         recover(recover: Recover) -> RecoverReport;
         update(update: Update) -> ();
         send(run: RunId, item: InboxItem, at: Timestamp) -> ();
@@ -272,9 +273,9 @@ in_turn! {
 
 in_turn! {
     Archive {
-        delete(run: RunId) -> Vec<About>;
+        delete(run: RunId) -> Vec<RunRef>;
         archive(archive_before: Timestamp, at: Timestamp) -> u64;
-        clean_up(before: Timestamp) -> Vec<About>;
+        delete_before(before: Timestamp) -> Vec<RunRef>;
         verify() -> VerifyReport;
     } may_fail {}
 }
@@ -284,17 +285,17 @@ in_turn! {
         requests(filter: RequestFilter) -> Vec<OpenRequest>;
         reply(reply: ReplyTo) -> Replied;
     } may_fail {
-        settle_requests(now: Timestamp) -> Vec<(RunId, RequestId)>;
+        reconcile_requests(now: Timestamp) -> Vec<(RunId, RequestId)>;
     }
 
     async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
         self.inner.find_request(prefix).await
     }
 
-    async fn escalate(&self, request: &RequestId, at: Timestamp) -> StoreResult<()> {
+    async fn escalate(&self, request: &RequestId) -> StoreResult<()> {
         let inner = Arc::clone(&self.inner);
         let request = request.clone();
-        self.in_turn(async move { inner.escalate(&request, at).await })
+        self.in_turn(async move { inner.escalate(&request).await })
             .await
     }
 
@@ -325,7 +326,7 @@ in_turn! {
         balances(run: RunId) -> Vec<Balance>;
     } may_fail {
         reserve(reserve: Reserve) -> Reserved;
-        spend(fence: Fence, kind: BudgetKind, wanted: u64) -> Spent;
+        charge(fence: Fence, kind: BudgetKind, wanted: u64) -> Charged;
     }
 }
 
@@ -339,7 +340,7 @@ in_turn! {
 in_turn! {
     Outbox {
         due_outside(now: Timestamp) -> Vec<OutboxEntry>;
-        settle(id: i64, settlement: Settlement, at: Timestamp) -> ();
+        record_attempt(id: i64, attempt: DeliveryAttempt) -> ();
         unblock(run: RunId, choice: Unblock, at: Timestamp) -> ();
     } may_fail {}
 

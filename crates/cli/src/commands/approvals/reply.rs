@@ -149,7 +149,7 @@ async fn send(
     let lang = settings.lang;
     let (replied, sent) = deliver(settings, asked, reply.clone()).await?;
     match replied {
-        Replied::Noted { run } => {
+        Replied::Accepted { run } => {
             if json {
                 output::json(&json!({
                     "request": asked.request.id,

@@ -29,7 +29,7 @@ pub enum Reserved {
 
 /// What came of spending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spent {
+pub struct Charged {
     /// How many were there.
     pub granted: u64,
     /// The account after that; `None` if this kind is not limited.

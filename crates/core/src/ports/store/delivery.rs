@@ -26,7 +26,7 @@ pub struct Delivered {
 
 /// How an outside delivery went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settlement {
+pub enum DeliveryAttempt {
     /// It was accepted.
     Delivered,
     /// It was not; try again then.

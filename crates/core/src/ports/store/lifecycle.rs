@@ -18,7 +18,7 @@ pub struct CancelReport {
 
 /// Who a run is, for those who are told about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
+pub struct RunRef {
     /// The run.
     pub run: RunId,
     /// The session that asked for it.
@@ -37,7 +37,7 @@ pub struct About {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PauseReport {
     /// Runs whose record changed.
-    pub changed: Vec<About>,
+    pub changed: Vec<RunRef>,
     /// Those of them that an executor holds.
     pub held: Vec<RunId>,
 }

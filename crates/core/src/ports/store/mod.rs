@@ -148,7 +148,7 @@ pub trait Registry: Send + Sync {
     /// is to be cancelled does not rest.
     async fn pause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
     /// Lets a run and all its descendants go on.
-    async fn unpause(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
+    async fn resume(&self, run: RunId, at: Timestamp) -> StoreResult<PauseReport>;
     /// Frees leases without an executor; see [`crate::ports::store::RecoverScope`]. A run that keeps killing its process
     /// ends as interrupted.
     async fn recover(&self, recover: Recover) -> StoreResult<RecoverReport>;
@@ -157,7 +157,7 @@ pub trait Registry: Send + Sync {
     /// Changes label or priority of a run that waits in the queue.
     async fn update(&self, update: Update) -> StoreResult<()>;
     /// Notes what became of the changes in a run's worktree.
-    async fn note_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()>;
+    async fn set_changes_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()>;
     /// Puts a message into a run's inbox.
     async fn send(&self, run: RunId, item: InboxItem, at: Timestamp) -> StoreResult<()>;
     /// One record.
@@ -253,7 +253,7 @@ pub trait Outbox: Send + Sync {
     /// What is due outside the store.
     async fn due_outside(&self, now: Timestamp) -> StoreResult<Vec<OutboxEntry>>;
     /// Notes how an outside delivery went.
-    async fn settle(&self, id: i64, settlement: Settlement, at: Timestamp) -> StoreResult<()>;
+    async fn record_attempt(&self, id: i64, attempt: DeliveryAttempt) -> StoreResult<()>;
     /// Tries a blocked delivery again, or gives it up for good.
     async fn unblock(&self, run: RunId, choice: Unblock, at: Timestamp) -> StoreResult<()>;
 }
@@ -269,10 +269,10 @@ pub trait Requests: Send + Sync {
     /// becomes a grant of the root's session in the same transaction.
     async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied>;
     /// Hands a question that a parent has not answered to a person.
-    async fn escalate(&self, request: &RequestId, at: Timestamp) -> StoreResult<()>;
+    async fn escalate(&self, request: &RequestId) -> StoreResult<()>;
     /// Takes in what other processes replied, and ends what nobody replied to in time. Returns the
     /// runs that have something in their inbox now, each with its request.
-    async fn settle_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>>;
+    async fn reconcile_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>>;
     /// What persons allowed for a whole session.
     async fn grants(
         &self,
@@ -295,7 +295,7 @@ pub trait Accounts: Send + Sync {
     /// run had set aside and never settled counts as spent.
     async fn reserve(&self, reserve: Reserve) -> StoreResult<Reserved>;
     /// Spends up to so many of one kind for good; returns how many there were.
-    async fn spend(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Spent>;
+    async fn charge(&self, fence: Fence, kind: BudgetKind, wanted: u64) -> StoreResult<Charged>;
     /// The accounts that a run draws from, one line for each kind that is limited.
     async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>>;
 }
@@ -313,12 +313,12 @@ pub trait Audit: Send + Sync {
 #[async_trait]
 pub trait Archive: Send + Sync {
     /// Removes the record and journal of an ended run and of its ended descendants.
-    async fn delete(&self, run: RunId) -> StoreResult<Vec<About>>;
+    async fn delete(&self, run: RunId) -> StoreResult<Vec<RunRef>>;
     /// Removes transcripts that are due: `cleanup = delete` and delivered, or older than
     /// `archive_before`. Records, usage and outcome stay. Never one that still owes a delivery.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64>;
     /// Removes records of trees that ended before `before`. Never one that still owes a delivery.
-    async fn clean_up(&self, before: Timestamp) -> StoreResult<Vec<About>>;
+    async fn delete_before(&self, before: Timestamp) -> StoreResult<Vec<RunRef>>;
     /// Checks every journal against its hash chain and the record against the journal.
     async fn verify(&self) -> StoreResult<VerifyReport>;
 }

@@ -19,7 +19,7 @@ pub struct ReplyTo {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Replied {
     /// It is in the run's inbox.
-    Noted {
+    Accepted {
         /// The run.
         run: RunId,
     },
