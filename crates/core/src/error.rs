@@ -1,8 +1,8 @@
-//! Errors for a log or one line of text.
+//! Formatting of errors for logs and one-line messages.
 
 use std::error::Error;
 
-/// An error with all its causes.
+/// Returns an error with all its causes, separated by colons.
 pub fn with_causes(error: &dyn Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! What reaches a run from outside: results of its children, and words of its parent.
+//! What reaches a run from outside: announcements of its children, messages, replies and questions.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,91 +7,70 @@ use crate::message::Usage;
 use crate::request::{Question, Reply, RequestId};
 use crate::run::{Changes, EdgeMode, Outcome, SinkAddress};
 
-/// A finished child's result on its way to whoever asked for it.
+/// The result of an ended child, on its way to the parent or to a sink.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Announcement {
-    /// The child; also the key that makes delivery happen once.
+    /// The child. Also the key by which delivery happens once.
     pub child: RunId,
-    /// The parent's call that made it; `None` for a run without a parent.
+    /// The parent's call that spawned it; `None` for a run without a parent.
     pub call: Option<CallId>,
-    /// Whether that call waits.
+    /// Whether that call waits for the result.
     pub mode: EdgeMode,
-    /// The child's agent.
     pub agent: String,
-    /// The child's label.
     pub label: String,
-    /// The child's task.
     pub task: String,
-    /// How it ended.
     pub outcome: Outcome,
-    /// How many tool calls it made.
     pub tool_calls: u32,
-    /// How long it ran.
     pub elapsed_ms: u64,
-    /// What it used.
     pub usage: Usage,
-    /// What it changed in a worktree of its own, to be applied or not.
+    /// The changes in its worktree, not applied yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<Changes>,
 }
 
-/// The longest message that a run can be sent, in characters.
+/// The longest message that can be sent to a run, in characters.
 pub const MAX_MESSAGE_CHARS: usize = 100_000;
 
-/// Something waiting in a run's inbox.
+/// An item in a run's inbox.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum InboxItem {
-    /// A child has finished.
+    /// The result of a child.
     Announcement(Box<Announcement>),
-    /// The parent or a person adds to the instruction.
-    Steer {
-        /// Who.
-        from: Sender,
-        /// What.
-        text: String,
-    },
-    /// Somebody has said something about a call that waits.
+    /// A message from the parent or a person, added to the instruction.
+    Steer { from: Sender, text: String },
+    /// The reply to an approval request or a question.
     Reply {
-        /// The request.
         request: RequestId,
-        /// The call.
         call: CallId,
-        /// What was said.
         reply: Reply,
     },
-    /// A child asks something.
+    /// A question of a child to its parent.
     Question {
-        /// The request.
         request: RequestId,
-        /// The child.
         child: RunId,
-        /// Its label.
         label: String,
-        /// What it asks.
         question: Question,
     },
 }
 
-/// Who steers a run.
+/// The sender of a message to a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Sender {
-    /// Somebody at the command line or an API.
+    /// A person, through the command line or the API.
     Person,
-    /// The run that spawned it.
+    /// The parent run.
     Parent,
 }
 
-/// An entry of the outbox.
+/// An outbox entry for a sink outside the store.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxEntry {
-    /// The entry's own number in the store.
+    /// The entry's row id.
     pub id: i64,
-    /// Where it goes.
     pub sink: SinkAddress,
-    /// What it says.
     pub announcement: Announcement,
-    /// How often delivery was tried.
+    /// The number of delivery attempts so far.
     pub attempts: u32,
 }

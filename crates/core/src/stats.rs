@@ -7,22 +7,15 @@ use crate::message::Usage;
 use crate::run::{Lane, Status};
 use crate::time::Timestamp;
 
-/// How many tasks are in which state.
+/// Counts of runs for each status.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stats {
-    /// All of them.
     pub total: u64,
-    /// Not started.
     pub pending: u64,
-    /// Started, not ended.
     pub running: u64,
-    /// Ended with a result.
     pub completed: u64,
-    /// Ended without.
     pub failed: u64,
-    /// Ended by a deadline.
     pub timeout: u64,
-    /// Ended by somebody.
     pub cancelled: u64,
 }
 
@@ -41,27 +34,21 @@ impl Stats {
     }
 }
 
-/// What runs of one session, agent and model used.
+/// The usage of all runs of one session, agent and model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UsageLine {
-    /// The session that asked.
     pub session: SessionKey,
-    /// The agent.
     pub agent: String,
-    /// The model that answered.
     pub model: String,
-    /// How many runs.
     pub runs: u64,
-    /// How many of them have no known price.
+    /// Runs with a completion of unknown cost.
     pub unpriced: u64,
-    /// How many calls they made.
     pub tool_calls: u64,
-    /// What they used.
     pub usage: Usage,
 }
 
 impl UsageLine {
-    /// Where it is among all.
+    /// Returns its position in a list.
     pub fn place(&self) -> UsagePlace {
         UsagePlace {
             session: self.session.clone(),
@@ -71,45 +58,37 @@ impl UsageLine {
     }
 }
 
-/// A place among lines of usage, which are sorted by these.
+/// The position of a usage line; lists are sorted by these fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsagePlace {
-    /// The session that asked.
     pub session: SessionKey,
-    /// The agent.
     pub agent: String,
-    /// The model that answered.
     pub model: String,
 }
 
-/// What runs that began in one stretch of time came to.
+/// Usage of the runs that were admitted in one interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UsagePoint {
-    /// The beginning of the stretch.
+    /// The beginning of the interval.
     pub at: Timestamp,
-    /// Runs that were admitted in it.
     pub tasks: u64,
-    /// Those that completed.
     pub completed: u64,
-    /// Those that failed or ran out of time.
+    /// Runs that failed or reached their deadline.
     pub failed: u64,
-    /// Tokens they read.
     pub input_tokens: u64,
-    /// Tokens they wrote.
     pub output_tokens: u64,
-    /// Those with an answer whose price is unknown.
+    /// Runs with a completion of unknown cost.
     pub unpriced: u64,
-    /// What they cost, as far as that is known; `None` if it is known of none of them.
+    /// The sum of all known costs; `None` if none is known.
     pub cost_usd: Option<f64>,
 }
 
 /// How full a lane is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaneCount {
-    /// The lane.
     pub lane: Lane,
-    /// Runs that somebody executes.
+    /// Runs with a lease.
     pub claimed: u64,
-    /// Runs that wait for a slot; paused ones do not.
+    /// Runs that wait for a slot, without paused ones.
     pub queued: u64,
 }

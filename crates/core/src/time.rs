@@ -1,4 +1,4 @@
-//! Time is a value that is passed in.
+//! Time as a value: callers pass it in.
 
 use std::fmt;
 
@@ -14,18 +14,18 @@ use crate::id::RunId;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This moment, `millis` later.
+    /// Returns the time `millis` later.
     pub const fn plus_ms(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis))
     }
 
-    /// Milliseconds from `earlier` to this moment; zero if `earlier` is later.
+    /// Returns the milliseconds since `earlier`, or zero if `earlier` is later.
     pub const fn ms_since(self, earlier: Self) -> u64 {
         let gap = self.0.saturating_sub(earlier.0);
         if gap < 0 { 0 } else { gap.unsigned_abs() }
     }
 
-    /// RFC 3339 in UTC with milliseconds, as every interface shows times.
+    /// Formats as RFC 3339 in UTC with milliseconds, as every interface shows times.
     pub fn to_rfc3339(self) -> String {
         jiff::Timestamp::from_millisecond(self.0)
             .map_or_else(|_| self.0.to_string(), |moment| format!("{moment:.3}"))
@@ -38,13 +38,12 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Where the runtime gets its time and its ids from; simulations bring their own.
+/// The source of time and run ids. Simulations provide their own.
 ///
 /// Implementers guarantee that `now` never goes back while the process lives, whatever the wall
-/// clock does: a deadline must neither fire early nor late because somebody set the time.
+/// clock does: a clock change must not move a deadline.
 pub trait Clock: Send + Sync + fmt::Debug {
-    /// The present moment.
     fn now(&self) -> Timestamp;
-    /// A fresh run id, later in order than every one before it.
+    /// Returns a new run id that sorts after all earlier ones.
     fn new_run_id(&self) -> RunId;
 }

@@ -12,7 +12,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All values, in order.
+            /// All values, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The word used in JSON, on the command line and in the store.
@@ -43,22 +43,19 @@ macro_rules! words {
     };
 }
 
-/// A word that is not in the vocabulary.
+/// A word that is not one of an enum's values.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown word {word:?}; expected one of {expected}")]
 pub struct UnknownWord {
-    /// What was given.
     pub word: String,
-    /// What would have been understood.
+    /// The accepted words, separated by commas.
     pub expected: String,
 }
 
 words! {
-    /// The languages that Sortie speaks.
+    /// The languages of Sortie's texts.
     Lang {
-        /// English.
         En = "en",
-        /// Chinese.
         Zh = "zh",
     }
 }

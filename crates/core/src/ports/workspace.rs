@@ -1,4 +1,4 @@
-//! What a run finds around it on disk: worktrees of its own, and skills.
+//! Ports to a run's surroundings on disk: worktrees and skills.
 
 use std::fmt;
 use std::path::Path;
@@ -9,46 +9,45 @@ use crate::id::RunId;
 use crate::run::{Changes, Worktree};
 use crate::skill::SkillRef;
 
-/// Makes worktrees for runs and brings back what was changed in them.
+/// Creates worktrees for runs and collects the changes in them.
 ///
-/// Implementers guarantee that nothing reaches the main checkout but by [`Worktrees::apply`], that
-/// nothing a run has written is executed, and that every step can be repeated after a crash.
+/// Implementers guarantee that only [`Worktrees::apply`] changes the main checkout, that no file
+/// which a run wrote is executed, and that every step can be repeated after a crash.
 #[async_trait]
 pub trait Worktrees: Send + Sync + fmt::Debug {
-    /// Makes the worktree of a run, or finds the one that it has; the sentence says why not.
+    /// Creates the worktree of a run, or returns the existing one. The error is a sentence.
     async fn create(&self, run: RunId, workspace: &Path) -> Result<Worktree, String>;
-    /// Keeps what was changed in the worktree of a run and removes it; `None` if nothing was changed.
-    /// The same again if it was collected before.
+    /// Commits the changes of a run and removes its worktree; `None` if nothing changed. A repeated
+    /// call returns the same.
     async fn collect(&self, run: RunId) -> Result<Option<Collected>, String>;
-    /// Brings changes into the main checkout, all of them or none; says which files.
+    /// Applies changes to the main checkout, all or none; returns the changed files.
     async fn apply(&self, worktree: &Worktree, changes: &Changes) -> Result<Vec<String>, String>;
-    /// Throws changes away, with their branch.
+    /// Discards changes with their branch.
     async fn discard(&self, worktree: &Worktree, changes: &Changes) -> Result<(), String>;
-    /// Removes what runs have left that no longer exist, and mends what a crash interrupted. Work
-    /// that was never collected goes to its branch first.
+    /// Removes worktrees of runs that no longer exist and repairs what a crash interrupted. Changes
+    /// that were never collected are committed to their branch first.
     async fn sweep(&self, known: &[RunId]) -> Result<(), String>;
 }
 
-/// What was changed in a worktree, with the diff.
+/// The changes of a worktree with their diff.
 #[derive(Clone, Debug)]
 pub struct Collected {
-    /// What.
     pub changes: Changes,
-    /// The text behind `changes.diff`.
+    /// The content of `changes.diff`.
     pub diff: Vec<u8>,
 }
 
 /// Finds skills.
 pub trait Skills: Send + Sync + fmt::Debug {
-    /// Those that an agent in this workspace may load, the nearest first.
+    /// Returns the skills that an agent in this workspace may load, the nearest first.
     fn in_workspace(&self, workspace: &Path) -> Vec<SkillRef>;
-    /// Those of a folder that an operator named, wherever it is.
+    /// Returns the skills in a folder that an operator named, wherever it is.
     fn in_operators_folder(&self, workspace: &Path, folder: &str) -> Result<Vec<SkillRef>, String>;
-    /// Those of a folder that a run named: beneath the workspace, or none.
+    /// Returns the skills in a folder that a run named, which must be inside the workspace.
     fn in_folder(&self, workspace: &Path, folder: &str) -> Result<Vec<SkillRef>, String>;
 }
 
-/// There are no skills.
+/// A source without skills.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoSkills;
 
@@ -70,7 +69,7 @@ impl Skills for NoSkills {
     }
 }
 
-/// There are no worktrees: whoever wants one is told so.
+/// Worktrees that are not available: every request fails.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoWorktrees;
 

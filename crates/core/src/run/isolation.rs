@@ -1,4 +1,4 @@
-//! Where a run works: in its parent's folder, or in a copy that nobody else writes to.
+//! Where a run works: in its parent's folder, or in a worktree that no other run writes to.
 
 use std::path::PathBuf;
 
@@ -9,68 +9,62 @@ use crate::id::BlobId;
 words! {
     /// Where a run works.
     Isolation {
-        /// In the folder of whoever asked.
+        /// In its parent's workspace.
         None = "none",
-        /// In a git worktree of its own.
+        /// In its own git worktree.
         Worktree = "worktree",
     }
 }
 
 words! {
-    /// What shell commands of a run are started in.
+    /// What confines the shell commands of a run.
     SandboxMode {
-        /// A sandbox of the operating system; without one, no command runs.
+        /// A sandbox of the operating system. Without one, no command runs.
         Required = "required",
-        /// Nothing: an operator's explicit choice.
+        /// Nothing, by an operator's explicit setting.
         Off = "off",
     }
 }
 
 words! {
-    /// What became of the changes in a worktree.
+    /// What a person did with the changes in a worktree.
     ChangesFate {
-        /// They are in the checkout that they were made for.
+        /// They are in the main checkout.
         Applied = "applied",
-        /// They were thrown away.
+        /// They were discarded with their branch.
         Discarded = "discarded",
     }
 }
 
-/// The worktree that was made for a run.
+/// The worktree of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worktree {
-    /// The repository it belongs to: its main checkout.
+    /// The main checkout of its repository.
     pub repository: PathBuf,
-    /// The folder of the worktree.
     pub root: PathBuf,
-    /// The folder in it that stands for the requester's workspace.
+    /// The folder in it that corresponds to the parent's workspace.
     pub workspace: PathBuf,
-    /// The branch that its changes are on.
     pub branch: String,
-    /// The commit that it began with.
+    /// The commit that it was created from.
     pub base: String,
     /// Folders that its git writes to.
     pub git_dirs: Vec<PathBuf>,
-    /// Folders outside that its git reads objects from.
+    /// Folders outside of it that its git reads objects from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub git_reads: Vec<PathBuf>,
 }
 
-/// What a run changed in its worktree.
+/// The changes of a run in its worktree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// The branch that holds them.
     pub branch: String,
-    /// The commit that the run began with.
+    /// The commit that the worktree was created from.
     pub base: String,
-    /// The commit with everything.
+    /// The commit that contains all changes.
     pub commit: String,
-    /// How many files.
     pub files: u64,
-    /// Lines added.
     pub insertions: u64,
-    /// Lines removed.
     pub deletions: u64,
-    /// The diff, bounded.
+    /// The diff, truncated.
     pub diff: BlobId,
 }

@@ -1,48 +1,42 @@
-//! How a run ended. Written once, never changed.
+//! The outcome of a run. Written once, never changed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::run::{Reason, Status};
 
-/// The terminal state of a run, with what only that state has.
+/// The terminal state of a run, with the fields of that state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
-    /// It did its work.
     Completed {
-        /// The final text.
+        /// The result.
         text: String,
     },
-    /// It did not.
     Failed {
-        /// Why, as a word.
         reason: Reason,
-        /// Why, as a sentence.
+        /// A sentence.
         message: String,
-        /// What it had by then.
+        /// The last text of the model, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         partial: Option<String>,
     },
-    /// Its deadline passed.
+    /// The deadline passed.
     Timeout {
-        /// The time it was given.
+        /// The time that was allowed.
         limit_ms: u64,
-        /// What it had by then.
+        /// The last text of the model, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         partial: Option<String>,
     },
-    /// It was stopped.
     Cancelled {
-        /// Who stopped it, and why.
         cancellation: Cancellation,
-        /// What it had by then.
+        /// The last text of the model, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         partial: Option<String>,
     },
 }
 
 impl Outcome {
-    /// The status this outcome gives a run.
     pub const fn status(&self) -> Status {
         match self {
             Self::Completed { .. } => Status::Completed,
@@ -52,7 +46,7 @@ impl Outcome {
         }
     }
 
-    /// Why it failed, if it did.
+    /// Returns the reason of a failure.
     pub const fn reason(&self) -> Option<Reason> {
         match self {
             Self::Failed { reason, .. } => Some(*reason),
@@ -60,7 +54,7 @@ impl Outcome {
         }
     }
 
-    /// The final or partial text.
+    /// Returns the final or partial text.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Completed { text } => Some(text),
@@ -70,7 +64,7 @@ impl Outcome {
         }
     }
 
-    /// What went wrong, as a sentence.
+    /// Returns what went wrong, as a sentence.
     pub fn error(&self) -> Option<String> {
         match self {
             Self::Completed { .. } => None,
@@ -84,12 +78,10 @@ impl Outcome {
     }
 }
 
-/// Who wants a run stopped, and why. A durable intent.
+/// A durable request to stop a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancellation {
-    /// Who asked.
     pub by: CancelledBy,
-    /// Why.
     pub reason: String,
 }
 
@@ -104,14 +96,14 @@ impl std::fmt::Display for Cancellation {
     }
 }
 
-/// Who wants a run stopped.
+/// Who requested a cancellation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelledBy {
-    /// Somebody at the command line or an API.
+    /// A person, through the command line or the API.
     Person,
-    /// The run that spawned it, by its `subagents` tool.
+    /// The parent run, by its `subagents` tool.
     Parent,
-    /// Nobody in particular: its parent ended, so nobody waits for it.
+    /// The store: the parent ended, so no run waits for the result.
     ParentEnded,
 }

@@ -1,6 +1,4 @@
-//! What people and programs read about a run: derived from the journal, kept beside it.
-
-use serde::{Deserialize, Serialize};
+//! The record of a run: derived from the journal and stored beside it, for interfaces.
 
 use crate::budget::Balance;
 use crate::id::{RunId, Seq, SessionKey};
@@ -11,104 +9,86 @@ use crate::run::{
 use crate::tenant::Tenant;
 use crate::time::Timestamp;
 
-/// The parts of a record that change while the run runs. Computed by the fold, stored as it is.
+/// The part of a record that changes while the run executes. Computed by the fold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// What it waits for.
     pub waiting_on: Option<WaitingOn>,
-    /// 0 to 100; never goes back.
+    /// From 0 to 100; never decreases.
     pub progress: u8,
-    /// How many calls it made.
     pub tool_calls: u32,
-    /// What it used; the cost is unknown if that of any answer is.
+    /// The cost is unknown if that of any completion is.
     pub usage: Usage,
-    /// Answers whose cost is unknown.
+    /// Completions of unknown cost.
     pub unpriced: u32,
-    /// The model that really answered, or the one to be asked.
+    /// The model that replied last, or the one to be prompted.
     pub model: String,
-    /// The last thing it said, kept in case it never says more.
+    /// The model's latest text; the partial result if the run ends early.
     pub last_text: Option<String>,
 }
 
 /// The record of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
-    /// The run.
     pub run_id: RunId,
-    /// `subagent:{run_id}:{task_hash}`.
+    /// The private session: `subagent:{run_id}:{task_hash}`.
     pub child_session: SessionKey,
-    /// The session that asked.
+    /// The session that the run was created for.
     pub session: SessionKey,
-    /// Whose it is.
     pub tenant: Option<Tenant>,
-    /// The run that asked.
     pub parent: Option<RunId>,
-    /// Whether the parent's call waits.
+    /// Whether the parent's call waits for the result.
     pub mode: Option<EdgeMode>,
-    /// The first run of the tree.
+    /// The root run of the tree.
     pub root: RunId,
-    /// How far below the root.
+    /// The distance from the root.
     pub depth: u32,
-    /// The agent's name.
     pub agent: String,
-    /// The queue.
     pub lane: Lane,
-    /// How urgent.
     pub priority: Priority,
-    /// What people call it.
     pub label: String,
-    /// What it is to do.
     pub task: String,
-    /// How hard the model should think.
+    /// The model's reasoning effort.
     pub thinking: Option<String>,
-    /// How far it is.
     pub status: Status,
-    /// What changes while it runs.
     pub summary: Summary,
-    /// What its descendants used that have ended.
+    /// The usage of its ended descendants.
     pub children_usage: Usage,
-    /// Answers to its ended descendants whose cost is unknown.
+    /// Completions of its ended descendants with unknown cost.
     pub children_unpriced: u32,
-    /// How it ended.
     pub outcome: Option<Outcome>,
-    /// Whether the result has arrived.
+    /// Whether the result has been delivered.
     pub delivery: Delivery,
-    /// Why delivery was given up.
+    /// Why delivery is blocked.
     pub delivery_error: Option<String>,
     /// When it was admitted.
     pub created_at: Timestamp,
     /// When it was first claimed.
     pub started_at: Option<Timestamp>,
-    /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// How long it may run.
     pub timeout_ms: Option<u64>,
-    /// What happens to its transcript.
     pub cleanup: Cleanup,
-    /// When the transcript was removed.
+    /// When the transcript was deleted.
     pub cleaned_at: Option<Timestamp>,
-    /// When it was archived.
     pub archived_at: Option<Timestamp>,
-    /// Its place in the queue, from 1, while it waits for a slot or for its provider. Among those that
-    /// wait for a slot, a run of a tenant counts only those of the tenant: how busy others are is
-    /// nobody else's business.
+    /// Its position in the queue, from 1, while it waits for a slot or a rate limit. For a slot, a
+    /// run of a tenant counts only runs of that tenant, so that it reveals nothing about others.
     pub queue_position: Option<u32>,
-    /// The end of its journal.
+    /// The last position of its journal.
     pub head: Seq,
-    /// How often its process died under it.
+    /// How often a process died while it held the run.
     pub crashes: u32,
-    /// Whether somebody wants it stopped.
     pub cancel_requested: bool,
-    /// Whether somebody wants it to rest: it starts nothing new until that is taken back.
+    /// Whether it is paused: it starts nothing new until it is resumed.
     pub paused: bool,
-    /// What became of the changes in its worktree, once somebody has decided.
+    /// Whether the changes in its worktree were applied or discarded; `None` if undecided.
     pub changes_fate: Option<ChangesFate>,
-    /// What is left of the accounts it draws from; nothing where nothing is limited.
+    /// The balances of the accounts it draws from; empty if nothing is limited.
     pub budget: Vec<Balance>,
 }
 
 impl RunRecord {
-    /// What it and its ended descendants used. A sum of costs of which one is unknown is unknown.
+    /// Returns the usage of the run and its ended descendants. The cost is unknown if any part of
+    /// it is.
     pub fn total_usage(&self) -> Usage {
         let sum = self.summary.usage.plus(self.children_usage);
         if self.summary.unpriced > 0 || self.children_unpriced > 0 {
@@ -120,17 +100,15 @@ impl RunRecord {
         sum
     }
 
-    /// Why it failed.
     pub fn reason(&self) -> Option<Reason> {
         self.outcome.as_ref().and_then(Outcome::reason)
     }
 
-    /// The final text, or what there was of it.
+    /// Returns the final or partial text.
     pub fn result(&self) -> Option<&str> {
         self.outcome.as_ref().and_then(Outcome::text)
     }
 
-    /// How long it has been running, at `now`.
     pub fn elapsed_ms(&self, now: Timestamp) -> u64 {
         self.started_at
             .map_or(0, |started| self.ended_at.unwrap_or(now).ms_since(started))

@@ -1,4 +1,4 @@
-//! Everything a run was admitted with. Kept in its journal, so that a restart changes nothing.
+//! The specification of a run. Kept in its journal, so that a restart changes nothing.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,113 +17,100 @@ use crate::tenant::Tenant;
 use crate::time::Timestamp;
 use crate::words::Lang;
 
-/// How many characters of the task become its label when none is given.
+/// The length of a label that is taken from the task.
 pub const LABEL_CHARS: usize = 30;
-/// The longest task a run can be given. Whoever writes more has pasted something into it.
+/// The longest task, in characters. Longer ones are pasted files.
 pub const MAX_TASK_CHARS: usize = 200_000;
 
-/// What a run was admitted with: the effective values, after every default and override.
+/// What a run is admitted with: the effective values, after all defaults and overrides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec {
-    /// The session that asked.
+    /// The session that the run is created for.
     pub session: SessionKey,
-    /// Whose it is; its children are too.
+    /// Inherited by children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<Tenant>,
-    /// The run that asked, if one did.
     pub parent: Option<ParentLink>,
-    /// The first run of the tree; the run itself for a root.
+    /// The root run of the tree; the run itself for a root.
     pub root: RunId,
-    /// How far below the root; 0 for a root.
+    /// The distance from the root; 0 for a root.
     pub depth: u32,
-    /// The queue it waits in.
     pub lane: Lane,
-    /// How urgent it is.
     pub priority: Priority,
-    /// What people call it.
     pub label: String,
-    /// What it is to do.
     pub task: String,
     /// The agent, as it was when the run was admitted.
     pub agent: AgentDefinition,
-    /// The model to ask, `vendor/model` or a built-in name.
+    /// `vendor/model` or a built-in name.
     pub model: String,
-    /// Models to ask in turn when the one before cannot answer.
+    /// Models to prompt in turn when the previous one fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
-    /// How hard the model should think: `default`, `low`, `high`, or the vendor's own word.
+    /// The reasoning effort: `default`, `low`, `high`, or a vendor's own value.
     pub thinking: Option<String>,
-    /// How freely the model chooses its words, and how many.
     #[serde(default)]
     pub sampling: Sampling,
-    /// The JSON schema that the result has to fit.
+    /// The JSON schema that the result must match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_schema: Option<Arc<Value>>,
-    /// The folder it works in.
     pub workspace: PathBuf,
-    /// The language of the words it reads from the runtime.
+    /// The language of the texts that the runtime adds to its prompts.
     pub lang: Lang,
-    /// What it may use.
     pub limits: Limits,
-    /// How its result reaches its parent.
     pub announce: Announce,
-    /// What happens to its transcript at the end.
     pub cleanup: Cleanup,
-    /// The tools it may call: the narrowed set, decided at admission.
+    /// The tools that the run may call, decided at admission.
     pub tools: Vec<String>,
-    /// The run whose history it goes on from.
+    /// The run whose history it continues.
     pub continues: Option<RunId>,
-    /// The place in another run's journal where it branches off.
+    /// The position in another run's journal where it branches off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fork: Option<ForkPoint>,
-    /// Places outside the store that want the result.
+    /// Sinks outside the store that receive the result.
     pub report_to: Vec<SinkAddress>,
-    /// What it may do with them, and who says so.
     #[serde(default)]
     pub policy: Policy,
-    /// The hash of `policy`, by which audits and people name it.
+    /// The hash of `policy`, by which the audit refers to it.
     #[serde(default)]
     pub policy_hash: String,
-    /// The hash of the settings under which its tree began: others cannot widen what it may do.
+    /// The hash of the operator's settings under which its tree began. Later settings cannot widen
+    /// what the tree may do.
     #[serde(default)]
     pub operator: String,
-    /// The skills it may load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillRef>,
-    /// What its shell commands are started in.
     #[serde(default)]
     pub confinement: Confinement,
-    /// Where it works.
     #[serde(default = "no_isolation")]
     pub isolation: Isolation,
-    /// The run whose account it draws from; itself if it has a budget of its own.
+    /// The run whose account it draws from; itself if it has its own budget.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<RunId>,
-    /// The moment at which the whole tree has to be done.
+    /// The moment by which the whole tree must end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_after: Option<Timestamp>,
-    /// How deep and how large its tree may be: the same for all its runs, and after every restart.
+    /// Limits on the depth and size of its tree: the same for all its runs, and after every
+    /// restart.
     pub caps: AdmissionCaps,
 }
 
 impl RunSpec {
-    /// The private session of a run.
+    /// Returns the private session of a run.
     pub fn child_session(&self, run: RunId) -> SessionKey {
         SessionKey::of_child(run, &self.task)
     }
 }
 
-/// What shell commands of a run are started in.
+/// What confines the shell commands of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// Whether there is a sandbox.
     pub sandbox: SandboxMode,
-    /// Whether commands may reach the network.
+    /// Whether commands may use the network.
     pub network: bool,
 }
 
 impl Default for Confinement {
-    /// The strictest.
+    /// Returns the strictest confinement.
     fn default() -> Self {
         Self {
             sandbox: SandboxMode::Required,
@@ -136,19 +123,19 @@ const fn no_isolation() -> Isolation {
     Isolation::None
 }
 
-/// How freely a model chooses its words, and how many. `None` is the provider's own default.
+/// Sampling parameters of a model. `None` is the provider's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sampling {
-    /// From 0, always the likeliest word, to 2.
+    /// From 0, always the likeliest token, to 2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// The most tokens of one answer.
+    /// The maximum tokens of one completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
 }
 
 impl Sampling {
-    /// These wishes, completed by those of somebody further away.
+    /// Fills unset parameters from `further`, a less specific setting.
     #[must_use]
     pub fn or(self, further: Self) -> Self {
         Self {
@@ -158,23 +145,20 @@ impl Sampling {
     }
 }
 
-/// Where a run branches off another: what the other had journaled up to there is its past too.
+/// Where a run branches off another. The other run's journal up to there is its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkPoint {
-    /// The other run.
     pub run: RunId,
-    /// The last of its entries that counts.
+    /// The last entry that belongs to the history.
     pub at: Seq,
 }
 
-/// The edge from a child to the call that made it. With the parent's id, the key of idempotence.
+/// The edge from a child to the call that spawned it. Parent and call are the idempotency key of
+/// the spawn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentLink {
-    /// The parent.
     pub run: RunId,
-    /// The parent's call.
     pub call: CallId,
-    /// Whether the call waits for the result.
     pub mode: EdgeMode,
 }
 
@@ -182,73 +166,63 @@ pub struct ParentLink {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeMode {
-    /// The call's answer is the child's result (`task`).
+    /// The child's result is the tool result (`task`).
     Blocking,
-    /// The call is answered at once; the result comes as an announcement (`spawn_subagent`).
+    /// The call returns at once; the result arrives as an announcement (`spawn_subagent`).
     Background,
 }
 
-/// What a run may use.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Answers with tool calls before the run has to report what it has.
+    /// Completions with tool calls, before the run must report what it has.
     pub max_iterations: u32,
-    /// Running time from its first claim; `None` is unlimited.
+    /// Time from its first claim; `None` is unlimited.
     pub timeout_ms: Option<u64>,
-    /// How long one shell command may take.
+    /// The timeout of one shell command.
     pub exec_timeout_ms: u64,
-    /// What it and all below it may spend.
+    /// Shared with its descendants.
     pub budget: Budget,
 }
 
-/// A place outside the store that wants a result, for example `file:/tmp/results.jsonl`.
+/// A sink outside the store that receives results, for example `file:/tmp/results.jsonl`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SinkAddress {
-    /// Which kind of place.
     pub scheme: String,
-    /// Where.
     pub target: String,
 }
 
-/// What a model asked for when it called a spawn tool: parsed, not yet decided.
+/// The arguments of a spawn tool: parsed, not yet decided.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpawnRequest {
-    /// What the child is to do.
     pub task: String,
-    /// What people call it; the first characters of the task if missing.
+    /// The first characters of the task if missing.
     pub label: Option<String>,
-    /// The agent to run; the default agent if missing.
+    /// The default agent if missing.
     pub agent: Option<String>,
-    /// Whether the caller waits.
     pub mode: EdgeMode,
-    /// The model to use instead of the agent's.
+    /// Replaces the agent's model.
     pub model: Option<String>,
-    /// How hard to think.
+    /// The reasoning effort.
     pub thinking: Option<String>,
-    /// `None`: the default; `Some(0)`: no limit.
+    /// `None` is the default; `Some(0)` is no limit.
     pub timeout_seconds: Option<u64>,
-    /// What happens to the transcript.
     pub cleanup: Option<Cleanup>,
-    /// Tools to narrow the child to.
     pub tools: ToolNarrowing,
-    /// How the result comes back.
     pub announce: Option<Announce>,
-    /// How urgent.
     pub priority: Option<Priority>,
-    /// What it and all below it may spend.
+    /// Shared with the child's descendants.
     pub budget: Budget,
-    /// Where it works.
     pub isolation: Option<Isolation>,
-    /// Skills to narrow the child to.
     pub skills: SkillNarrowing,
-    /// A finished run to go on from.
+    /// An ended run to continue.
     pub resume: Option<String>,
-    /// The JSON schema that the result has to fit.
+    /// The JSON schema that the result must match.
     pub result_schema: Option<Value>,
 }
 
 impl SpawnRequest {
-    /// A request with nothing but a task.
+    /// Returns a request with only a task.
     pub fn new(task: impl Into<String>, mode: EdgeMode) -> Self {
         Self {
             task: task.into(),
@@ -271,27 +245,26 @@ impl SpawnRequest {
     }
 }
 
-/// A caller's wish about a child's tools. It can only narrow.
+/// A caller's selection of a child's tools. It can only narrow.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolNarrowing {
-    /// Only these, if given; an empty list means none.
+    /// Only these, if set; an empty list means none.
     pub allow: Option<Vec<String>>,
-    /// Not these.
     pub deny: Vec<String>,
     /// Whether the child starts from its parent's tools; `None` is as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherit: Option<bool>,
 }
 
-/// A caller's wish about a child's skills. It can only narrow, but for folders of the workspace.
+/// A caller's selection of a child's skills. It can only narrow, except for folders of the
+/// workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillNarrowing {
-    /// Whether the child has its parent's skills; `None` is as configured.
+    /// Whether the child inherits its parent's skills; `None` is as configured.
     pub inherit: Option<bool>,
-    /// More folders with skills, beneath the workspace.
+    /// More folders with skills, inside the workspace.
     pub extra_dirs: Vec<String>,
-    /// Only these, if given; an empty list means none.
+    /// Only these, if set; an empty list means none.
     pub allow: Option<Vec<String>>,
-    /// Not these.
     pub deny: Vec<String>,
 }

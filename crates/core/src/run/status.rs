@@ -1,19 +1,17 @@
-//! The states that people and programs see. Words and spellings are part of the contract.
+//! The states of a run that interfaces show. Words and spellings are part of the API.
 
 use crate::run::EdgeMode;
 
 words! {
-    /// How far a run has come. Terminal states are sticky.
+    /// The status of a run. Terminal states are final.
     Status {
-        /// Admitted, never started.
+        /// Admitted, never claimed.
         Pending = "pending",
-        /// Started, not ended; see [`WaitingOn`] for what it is doing.
+        /// Claimed at least once, not ended; see [`WaitingOn`].
         Running = "running",
-        /// Ended with a result.
         Completed = "completed",
         /// Ended without a full result; see [`Reason`].
         Failed = "failed",
-        /// Ended by its deadline.
         Timeout = "timeout",
         /// Ended by a person, its parent, or the end of its parent.
         Cancelled = "cancelled",
@@ -21,7 +19,6 @@ words! {
 }
 
 impl Status {
-    /// Whether the run can still change.
     pub const fn is_terminal(self) -> bool {
         match self {
             Self::Pending | Self::Running => false,
@@ -33,21 +30,19 @@ impl Status {
 words! {
     /// Why a run failed.
     Reason {
-        /// The model or the runtime gave an error that could not be overcome.
+        /// An error of the model or the runtime that retries did not resolve.
         Error = "error",
-        /// The iteration cap was reached.
         MaxIterations = "max_iterations",
-        /// The budget was used up.
         Budget = "budget",
-        /// The model had nothing to say.
+        /// The model returned no text.
         EmptyResult = "empty_result",
-        /// The result did not fit the schema asked for.
+        /// The result does not match the requested schema.
         Schema = "schema",
-        /// The same call was made over and over.
+        /// The model repeated the same call.
         Loop = "loop",
-        /// What the run needed was refused.
+        /// What the run needed was denied.
         Denied = "denied",
-        /// The run kept dying with its process.
+        /// The process kept dying while it executed the run.
         Interrupted = "interrupted",
     }
 }
@@ -55,15 +50,11 @@ words! {
 words! {
     /// What a running run waits for.
     WaitingOn {
-        /// An answer of the model.
+        /// A completion.
         Model = "model",
-        /// A tool.
         Tool = "tool",
-        /// A person's approval.
         Approval = "approval",
-        /// An answer to its question.
         Question = "question",
-        /// Its children.
         Children = "children",
         /// A free slot in its lane.
         Slot = "slot",
@@ -73,21 +64,21 @@ words! {
 }
 
 words! {
-    /// Whether the result has reached whoever asked for it; apart from execution.
+    /// Whether the result was delivered; independent of execution.
     Delivery {
-        /// Nobody waits for it.
+        /// No parent or sink receives it.
         NotRequired = "not_required",
-        /// In the outbox, or not finished yet.
+        /// In the outbox, or the run has not ended.
         Pending = "pending",
-        /// Part of its parent, or accepted outside.
+        /// In the parent's inbox or journal, or accepted by a sink.
         Delivered = "delivered",
-        /// Given up; visible, and can be retried or dismissed.
+        /// Delivery failed for good. A person can retry or dismiss it.
         Blocked = "blocked",
     }
 }
 
 words! {
-    /// A named queue with a concurrency limit.
+    /// A queue with a concurrency limit.
     Lane {
         /// Runs that people start.
         Main = "main",
@@ -97,23 +88,20 @@ words! {
 }
 
 words! {
-    /// How urgent a queued run is; waiting makes any run more urgent.
+    /// The priority of a queued run. Waiting raises every run's effective priority.
     Priority {
-        /// When nothing else is waiting.
         Low = "low",
-        /// The default.
         Normal = "normal",
-        /// Before the others.
         High = "high",
     }
 }
 
 words! {
-    /// What happens to the transcript of a finished child. Record, usage and audit always stay.
+    /// What happens to the transcript of an ended child. Record, usage and audit are always kept.
     Cleanup {
         /// Keep it until it is archived.
         Keep = "keep",
-        /// Remove it once the result is delivered.
+        /// Delete it once the result is delivered.
         Delete = "delete",
     }
 }
@@ -121,9 +109,9 @@ words! {
 words! {
     /// How a child's result reaches its parent.
     Announce {
-        /// Enters the parent's turn at its next model call.
+        /// As an announcement that enters the parent's history before its next prompt.
         Steer = "steer",
-        /// Nobody is told; the record has the result.
+        /// Not at all; only the record has the result.
         Silent = "silent",
     }
 }

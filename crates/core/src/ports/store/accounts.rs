@@ -3,35 +3,34 @@
 use crate::budget::{Amount, Balance};
 use crate::id::Fence;
 
-/// Asks to set something aside.
+/// Requests a reservation.
 #[derive(Clone, Copy, Debug)]
 pub struct Reserve {
-    /// The right to write.
     pub fence: Fence,
-    /// The most that the question can cost.
+    /// The most that the prompt can cost.
     pub amount: Amount,
 }
 
-/// What came of a reservation.
+/// The result of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reserved {
-    /// It is set aside. The balances are those before it.
+    /// Reserved. The balances are those before it.
     Granted {
-        /// Each kind that is limited.
+        /// One for each limited kind.
         balances: Vec<Balance>,
     },
-    /// There is not enough, and nothing was set aside.
+    /// There is not enough; nothing was reserved.
     Short {
         /// The first kind that is short.
         balance: Balance,
     },
 }
 
-/// What came of spending.
+/// The result of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charged {
-    /// How many were there.
+    /// How much was charged, at most the requested amount.
     pub granted: u64,
-    /// The account after that; `None` if this kind is not limited.
+    /// The balance afterwards; `None` if this kind is not limited.
     pub balance: Option<Balance>,
 }

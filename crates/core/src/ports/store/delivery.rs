@@ -5,40 +5,31 @@ use crate::inbox::Announcement;
 use crate::tenant::Tenant;
 use crate::time::Timestamp;
 
-/// A delivery inside the store.
+/// A delivery to a parent's inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Delivered {
-    /// The child.
     pub announcement: Announcement,
-    /// The session that asked for the child.
     pub session: SessionKey,
-    /// The first run of the tree.
     pub root: RunId,
-    /// Whose it is.
     pub tenant: Option<Tenant>,
-    /// The end of the child's journal.
+    /// The last position of the child's journal.
     pub head: Seq,
-    /// The parent.
     pub parent: RunId,
-    /// `false` if the parent had ended: the delivery is blocked, and visible.
+    /// `false` if the parent had ended: the delivery is blocked.
     pub accepted: bool,
 }
 
-/// How an outside delivery went.
+/// The result of an attempt to deliver to a sink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeliveryAttempt {
-    /// It was accepted.
     Delivered,
-    /// It was not; try again then.
+    /// Not accepted; retry at `at`.
     Retry {
-        /// When.
         at: Timestamp,
-        /// Why not.
         error: String,
     },
-    /// It is given up, visibly.
+    /// Not accepted, and not retried.
     Blocked {
-        /// Why.
         error: String,
     },
 }
@@ -46,8 +37,7 @@ pub enum DeliveryAttempt {
 /// What to do about a blocked delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unblock {
-    /// Try again.
     Retry,
-    /// Nobody needs it any more.
+    /// Drops the delivery.
     Dismiss,
 }

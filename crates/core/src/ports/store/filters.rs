@@ -4,59 +4,53 @@ use crate::id::{RunId, SessionKey};
 use crate::run::Status;
 use crate::tenant::Tenant;
 
-/// Which lines of the audit.
+/// Selects lines of the audit.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFilter {
-    /// Of this run and all below it.
+    /// This run and its descendants.
     pub run: Option<RunId>,
-    /// Of this tenant.
     pub tenant: Option<Tenant>,
-    /// After this place.
+    /// Lines after this position.
     pub after: u64,
-    /// At most so many; 0 is no limit.
+    /// The page size; 0 is unlimited.
     pub limit: u32,
 }
 
-/// Which runs.
+/// Selects runs.
 #[derive(Clone, Debug, Default)]
 pub struct ListFilter {
-    /// Of this session.
     pub session: Option<SessionKey>,
-    /// In one of these states; any if there are none.
+    /// Any of these; all if empty.
     pub statuses: Vec<Status>,
-    /// Children of this run.
     pub parent: Option<RunId>,
-    /// Of this tree.
     pub root: Option<RunId>,
-    /// Only the first runs of trees.
+    /// Only root runs.
     pub roots_only: bool,
-    /// Of this agent.
     pub agent: Option<String>,
-    /// Of this tenant.
     pub tenant: Option<Tenant>,
-    /// With this text in label or task, or with an id that begins with it.
+    /// Runs with this text in label or task, or with an id that begins with it.
     pub text: Option<String>,
-    /// Made before this one.
+    /// Runs created before this one.
     pub before: Option<RunId>,
-    /// Made after this one.
+    /// Runs created after this one.
     pub after: Option<RunId>,
-    /// The oldest are first, not the newest.
+    /// Sorts the oldest first instead of the newest.
     pub oldest_first: bool,
-    /// One of these; any if there are none.
+    /// Any of these; all if empty.
     pub runs: Vec<RunId>,
-    /// Archived ones too.
+    /// Includes archived runs.
     pub archived: bool,
-    /// At most so many; 0 is no limit.
+    /// The page size; 0 is unlimited.
     pub limit: u32,
 }
 
-/// What a check of the store found.
+/// The result of checking the store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VerifyReport {
-    /// Journals read.
+    /// The number of journals read.
     pub runs: u64,
-    /// Entries read.
+    /// The number of entries read.
     pub entries: u64,
-    /// What is wrong, one sentence each.
+    /// One sentence for each problem.
     pub problems: Vec<String>,
 }

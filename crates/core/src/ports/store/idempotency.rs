@@ -1,4 +1,4 @@
-//! Requests that take effect once, however often they are sent.
+//! Idempotency keys: a request with a known key does not take effect again.
 
 use async_trait::async_trait;
 
@@ -6,15 +6,14 @@ use crate::id::RunId;
 use crate::ports::store::StoreResult;
 use crate::time::Timestamp;
 
-/// How long an answer is kept: whoever sends the same request later means a new one.
+/// How long a key is kept. A later request with the same key is a new one.
 pub const ONCE_KEPT_MS: i64 = 24 * 3_600 * 1_000;
 
-/// Remembers requests by a key that their sender chose.
+/// Stores requests by the keys that their senders chose.
 #[async_trait]
 pub trait Idempotency: Send + Sync {
-    /// Notes that a request begins, unless its key is known. `fingerprint` stands for everything
-    /// that must be the same for it to be the same request; `run` is the id that a run gets if the
-    /// request makes one.
+    /// Records that a request begins, unless its key is known. `fingerprint` identifies the
+    /// request's content; `run` is reserved as the id of a run that the request may create.
     async fn begin(
         &self,
         key: &str,
@@ -22,33 +21,31 @@ pub trait Idempotency: Send + Sync {
         run: RunId,
         at: Timestamp,
     ) -> StoreResult<Begun>;
-    /// Notes how a request was answered. The first answer holds.
+    /// Records the response of a request. The first one is kept.
     async fn complete(&self, key: &str, status: u16, body: Vec<u8>) -> StoreResult<()>;
-    /// Forgets a request that changed nothing and was not answered.
+    /// Removes a request that changed nothing and has no response.
     async fn forget(&self, key: &str) -> StoreResult<()>;
 }
 
 /// What is known about a request that begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// Nothing: it is new, and noted now.
+    /// The key is new, and recorded now.
     Fresh,
-    /// It began before, and nobody has noted an answer: it is under way, or its process died.
+    /// The request began before and has no response: it is in progress, or its process died.
     Running {
-        /// The id that was set aside for it.
+        /// The id reserved for it.
         run: RunId,
-        /// When it began.
         at: Timestamp,
     },
-    /// It was answered.
+    /// The request has a response.
     Done {
-        /// The status of the answer.
+        /// The HTTP status.
         status: u16,
-        /// The answer.
         body: Vec<u8>,
-        /// The id that was set aside for it.
+        /// The id reserved for it.
         run: RunId,
     },
-    /// The key belongs to another request.
+    /// The key belongs to a request with another fingerprint.
     Mismatch,
 }
