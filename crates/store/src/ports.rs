@@ -1,4 +1,4 @@
-//! The ports of the core, each method one transition or one query.
+//! Implements the store port: each method runs one transition or one query.
 
 use async_trait::async_trait;
 use sortie_core::{
@@ -44,8 +44,8 @@ impl<E: Execute> Registry for SqlStore<E> {
             .await
     }
 
-    /// Journals are read after the commit, away from the writer: until then only the new holder
-    /// may write them.
+    /// Reads the journals after the commit, outside the writer thread: until then only the new
+    /// lease holder may append to them.
     async fn claim(&self, claim: Claim) -> StoreResult<Vec<Claimed>> {
         let leases = self
             .execute
@@ -67,8 +67,7 @@ impl<E: Execute> Registry for SqlStore<E> {
                 Ok(fences.into_iter().map(read).collect::<Vec<_>>())
             })
             .await;
-        // A claim whose journal cannot be read this time is claimed all the same: its executor
-        // gives it back.
+        // A run whose journal cannot be read this time stays claimed: its executor releases it.
         let journals = journals.unwrap_or_else(|error| {
             let reason = sortie_core::with_causes(&error);
             leases
@@ -127,7 +126,7 @@ impl<E: Execute> Registry for SqlStore<E> {
 
     async fn set_changes_fate(&self, run: RunId, fate: ChangesFate) -> StoreResult<()> {
         self.execute
-            .write("note what became of changes", move |connection| {
+            .write("record what happened to changes", move |connection| {
                 update::set_changes_fate(connection, run, fate)
             })
             .await
@@ -265,7 +264,7 @@ impl<E: Execute> Journal for SqlStore<E> {
 
     async fn release(&self, fence: Fence, at: Timestamp) -> StoreResult<()> {
         self.execute
-            .write("put a task back", move |connection| {
+            .write("release a task", move |connection| {
                 lease::release(connection, fence, at)
             })
             .await
@@ -281,7 +280,7 @@ impl<E: Execute> Journal for SqlStore<E> {
 
     async fn hold(&self, hold: Hold) -> StoreResult<()> {
         self.execute
-            .write("note that a task waits", move |connection| {
+            .write("record a rate limit", move |connection| {
                 lease::hold(connection, &hold)
             })
             .await
@@ -329,7 +328,7 @@ impl<E: Execute> Outbox for SqlStore<E> {
 
     async fn record_attempt(&self, id: i64, attempt: DeliveryAttempt) -> StoreResult<()> {
         self.execute
-            .write("note a delivery", move |connection| {
+            .write("record a delivery", move |connection| {
                 deliver::record_attempt(connection, id, &attempt)
             })
             .await
@@ -356,7 +355,7 @@ impl<E: Execute> Requests for SqlStore<E> {
 
     async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied> {
         self.execute
-            .write("note a reply", move |connection| {
+            .write("record a reply", move |connection| {
                 requests::reply(connection, &reply)
             })
             .await
@@ -371,7 +370,7 @@ impl<E: Execute> Requests for SqlStore<E> {
             .await
     }
 
-    /// Looks before it writes: this is called often, and mostly there is nothing.
+    /// Checks before it writes: the scheduler calls this often, and usually nothing is due.
     async fn reconcile_requests(&self, now: Timestamp) -> StoreResult<Vec<(RunId, RequestId)>> {
         const DOING: &str = "reconcile requests";
         let any_due = self
@@ -403,7 +402,7 @@ impl<E: Execute> Requests for SqlStore<E> {
         let (tenant, session) = (tenant.cloned(), session.clone());
         let rule = rule.map(str::to_owned);
         self.execute
-            .write("take back what was allowed", move |connection| {
+            .write("revoke a grant", move |connection| {
                 requests::revoke(connection, tenant.as_ref(), &session, rule.as_deref())
             })
             .await
@@ -460,7 +459,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
             at,
         };
         self.execute
-            .write("note a request", move |connection| {
+            .write("record a request", move |connection| {
                 once::begin(connection, &beginning)
             })
             .await
@@ -469,7 +468,7 @@ impl<E: Execute> Idempotency for SqlStore<E> {
     async fn complete(&self, key: &str, status: u16, body: Vec<u8>) -> StoreResult<()> {
         let key = key.to_owned();
         self.execute
-            .write("note an answer", move |connection| {
+            .write("record a response", move |connection| {
                 once::complete(connection, &key, status, &body)
             })
             .await
@@ -495,7 +494,7 @@ impl<E: Execute> Archive for SqlStore<E> {
             .await
     }
 
-    /// Works in passes, so that other writers come in between.
+    /// Works in passes, so that other transitions run in between.
     async fn archive(&self, archive_before: Timestamp, at: Timestamp) -> StoreResult<u64> {
         let mut total = 0;
         loop {
@@ -533,7 +532,7 @@ impl<E: Execute> Archive for SqlStore<E> {
     }
 }
 
-/// The journal of a claim, as it was when it was claimed.
+/// Reads the journal of a claimed run, up to the claim.
 fn journal_up_to(
     connection: &rusqlite::Connection,
     fence: Fence,

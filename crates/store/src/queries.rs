@@ -1,4 +1,4 @@
-//! The queries, with the words for their failures; the same for every kind of store.
+//! The queries, with the descriptions for their errors, for every kind of store.
 
 use sortie_core::{
     AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
@@ -9,10 +9,7 @@ use sortie_core::{
 use crate::chain;
 use crate::execute::Query;
 use crate::transitions::rebuild::Fold;
-use crate::transitions::{
-    accounts, audit as trail, read, request_views, requests as asked, sessions as talks,
-    verify as check,
-};
+use crate::transitions::{accounts, audit, read, request_views, requests, sessions, verify};
 
 pub(crate) async fn get(source: &impl Query, run: RunId) -> StoreResult<RunRecord> {
     source
@@ -74,7 +71,7 @@ pub(crate) async fn usage_series(
 ) -> StoreResult<Vec<UsagePoint>> {
     source
         .read("add up usage over time", move |connection| {
-            talks::usage_series(connection, &filter, bucket_ms, since)
+            sessions::usage_series(connection, &filter, bucket_ms, since)
         })
         .await
 }
@@ -85,7 +82,7 @@ pub(crate) async fn sessions(
 ) -> StoreResult<Vec<SessionSummary>> {
     source
         .read("list sessions", move |connection| {
-            talks::sessions(connection, &filter)
+            sessions::sessions(connection, &filter)
         })
         .await
 }
@@ -97,7 +94,7 @@ pub(crate) async fn last_turn(
 ) -> StoreResult<Option<RunRecord>> {
     source
         .read("find the last turn", move |connection| {
-            talks::last_turn(connection, &session, tenant.as_ref())
+            sessions::last_turn(connection, &session, tenant.as_ref())
         })
         .await
 }
@@ -151,7 +148,7 @@ pub(crate) async fn blob(
 pub(crate) async fn verify(source: &impl Query, fold: Option<Fold>) -> StoreResult<VerifyReport> {
     source
         .read("check itself", move |connection| {
-            check::verify(connection, fold)
+            verify::verify(connection, fold)
         })
         .await
 }
@@ -183,8 +180,8 @@ pub(crate) async fn grants(
 ) -> StoreResult<Vec<SessionGrant>> {
     let (tenant, session) = (tenant.cloned(), session.clone());
     source
-        .read("list what was allowed", move |connection| {
-            asked::grants(connection, tenant.as_ref(), &session)
+        .read("list grants", move |connection| {
+            requests::grants(connection, tenant.as_ref(), &session)
         })
         .await
 }
@@ -200,11 +197,11 @@ pub(crate) async fn balances(source: &impl Query, run: RunId) -> StoreResult<Vec
 pub(crate) async fn audit(source: &impl Query, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
     source
         .read("read the audit", move |connection| {
-            trail::read(connection, &filter)
+            audit::read(connection, &filter)
         })
         .await
 }
 
 pub(crate) async fn verify_audit(source: &impl Query) -> StoreResult<AuditReport> {
-    source.read("check the audit", trail::verify).await
+    source.read("check the audit", audit::verify).await
 }

@@ -1,4 +1,4 @@
-//! A run as a row: written at admission, read as a record, and read as what a transition needs.
+//! The row of a run: written at admission, read as a record and by transitions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,18 +16,18 @@ use crate::columns::{Columns, columns};
 use crate::fault::{Done, Fault};
 use crate::sql::{self, json, optional_json, optional_word, whole, word};
 
-/// One step of priority is worth this much waiting: a run that has waited a minute longer is as
-/// urgent as one that is a step more important, so nothing waits for ever.
+/// The waiting time that one step of priority is worth: a run that has waited a minute longer is as
+/// urgent as one with a priority one step higher, so no run starves.
 pub(crate) const PRIORITY_STEP_MS: i64 = 60_000;
 
-/// Where a run is in the store's own terms.
+/// The phase of a run, internal to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// It waits for a slot.
     Queued,
-    /// An executor holds it.
+    /// An executor holds its lease.
     Leased,
-    /// It waits for its inbox; nobody holds it.
+    /// It waits for its inbox, without a lease.
     Parked,
     /// It has its outcome.
     Ended,
@@ -78,7 +78,7 @@ impl FromStr for ModeWord {
     }
 }
 
-/// The place in a queue: when it was admitted, moved by its priority.
+/// Returns the sort key in the queue: the time of admission, moved by the priority.
 pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
     let ahead_ms = match priority {
         Priority::High => PRIORITY_STEP_MS,
@@ -88,12 +88,12 @@ pub(crate) fn queue_key(at: Timestamp, priority: Priority) -> i64 {
     at.0.saturating_sub(ahead_ms)
 }
 
-/// What the store knows about a new run that its spec does not say.
+/// What the store adds to the spec of a new run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     /// The account that it draws from.
     pub(crate) account: Option<&'a str>,
-    /// Whether it rests because its parent is to.
+    /// Whether it is paused because its parent is.
     pub(crate) paused: bool,
 }
 
@@ -222,17 +222,17 @@ macro_rules! at {
     };
 }
 
-/// A record without what other rows add to it.
+/// A record without the parts that come from other rows.
 #[derive(Debug)]
 pub(crate) struct BareRecord {
     pub(crate) record: RunRecord,
-    /// Tells whether it has a place in the queue for a slot.
+    /// Decides whether it has a position in the queue.
     pub(crate) phase: Phase,
     /// The account that it draws from.
     pub(crate) account: Option<String>,
 }
 
-/// Reads a record, without its place in the queue for a slot and without its budget.
+/// Reads a record, without its queue position and its budget.
 pub(crate) fn record(row: &Row<'_>) -> Done<BareRecord> {
     let record = RunRecord {
         run_id: word(row, at!("run_id"))?,
@@ -353,7 +353,7 @@ impl RunRow {
         }
     }
 
-    /// Returns the epoch after the present one: it fences every earlier holder of the run.
+    /// Returns the next epoch, which fences every earlier lease of the run.
     pub(crate) fn next_epoch(&self) -> Epoch {
         Epoch(self.epoch.0 + 1)
     }
@@ -369,7 +369,7 @@ pub(crate) fn load(connection: &Connection, run: RunId) -> Done<Option<RunRow>> 
     )
 }
 
-/// Reads a run that has to be there.
+/// Reads a run; fails if it does not exist.
 pub(crate) fn must_load(connection: &Connection, run: RunId) -> Done<RunRow> {
     load(connection, run)?.ok_or_else(|| Fault::not_found(run))
 }
@@ -402,7 +402,7 @@ fn run_row(row: &Row<'_>) -> Done<RunRow> {
     })
 }
 
-/// A run that the bearer of a fence holds.
+/// A leased run whose fence was checked.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) rowid: i64,
@@ -411,7 +411,6 @@ pub(crate) struct Held {
     pub(crate) cancel: Option<Cancellation>,
     /// The account that it draws from.
     pub(crate) account: Option<String>,
-    /// Whether it is to rest.
     pub(crate) paused: bool,
 }
 
@@ -441,8 +440,8 @@ pub(crate) fn hold(connection: &Connection, fence: Fence) -> Done<Held> {
     held.ok_or(Fault::Refused(StoreError::Fenced { run: fence.run }))
 }
 
-/// Checks a fence, and that the holder knows the whole journal. A holder hands over several writes
-/// at once: if one of them is lost, those behind it are refused here.
+/// Checks a fence, and that the executor knows the whole journal. An executor hands over several
+/// writes at once: if one of them is lost, those behind it are rejected here.
 pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Done<Held> {
     let held = hold(connection, fence)?;
     let head = held.tail.head();
@@ -453,7 +452,7 @@ pub(crate) fn hold_at(connection: &Connection, fence: Fence, follows: Seq) -> Do
     Ok(held)
 }
 
-/// Stores the end of a journal with its record.
+/// Stores the head of a journal in the record.
 pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
     sql::run(
         connection,
@@ -463,7 +462,7 @@ pub(crate) fn save_tail(connection: &Connection, tail: &Tail) -> Done<()> {
     Ok(())
 }
 
-/// Adds what a run used to what an ancestor's descendants used.
+/// Adds the usage of a run to the descendants' usage of an ancestor.
 pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -> Done<()> {
     let used = row.record.summary.usage;
     sql::run(
@@ -492,7 +491,7 @@ pub(crate) fn add_usage(connection: &Connection, ancestor: &str, row: &RunRow) -
     Ok(())
 }
 
-/// Reads usage from five columns that follow each other, in the order of the fields.
+/// Reads usage from five consecutive columns, in the order of the fields.
 pub(crate) fn usage(row: &Row<'_>, first: usize) -> Done<Usage> {
     Ok(Usage {
         input_tokens: natural(row, first)?,

@@ -11,7 +11,7 @@ use crate::row::{self, Place};
 use crate::sql;
 use crate::transitions::{accounts, read};
 
-/// Writes the run unless its parent's call already has one. `body` is its first event.
+/// Admits the run, unless its parent's call already has a child. `body` is its first event.
 pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<Admission> {
     if let Some(ParentClaim { fence, reached }) = admit.parent {
         let head = row::hold(connection, fence)?.tail.head();
@@ -32,7 +32,7 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     };
     let place = Place {
         account: plan.account.as_deref(),
-        paused: parent_rests(connection, admit)?,
+        paused: parent_is_paused(connection, admit)?,
     };
     row::insert(connection, admit, place)?;
     accounts::open(connection, admit.run, &plan)?;
@@ -52,7 +52,7 @@ pub(crate) fn admit(connection: &Connection, admit: &Admit, body: &str) -> Done<
     })
 }
 
-/// The run that an earlier try of the same admission wrote.
+/// Returns the run that an earlier attempt of the same admission wrote.
 fn existing(connection: &Connection, admit: &Admit) -> Done<Option<RunId>> {
     let by_call = match &admit.spec.parent {
         Some(link) => sql::first(
@@ -106,8 +106,8 @@ fn is_ending(connection: &Connection, parent: RunId) -> Done<bool> {
     ending.ok_or_else(|| Fault::Refused(StoreError::NotFound(parent.to_string())))
 }
 
-/// Whether the parent is to rest: then what it starts in its last step rests too.
-fn parent_rests(connection: &Connection, admit: &Admit) -> Done<bool> {
+/// Whether the parent is paused: a child that it spawns in its last step is paused too.
+fn parent_is_paused(connection: &Connection, admit: &Admit) -> Done<bool> {
     let Some(link) = &admit.spec.parent else {
         return Ok(false);
     };
@@ -120,7 +120,7 @@ fn parent_rests(connection: &Connection, admit: &Admit) -> Done<bool> {
     Ok(paused.unwrap_or(false))
 }
 
-/// All runs that the tree has ever had, apart from its root.
+/// Counts all runs that the tree ever had, without its root.
 fn children_in_tree(connection: &Connection, spec: &RunSpec) -> Done<u64> {
     sql::count(
         connection,

@@ -1,4 +1,4 @@
-//! The executor that holds a run's lease appends to its journal.
+//! Appends to the journal of a leased run.
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
@@ -10,10 +10,10 @@ use crate::chain::{Stamp, Tail};
 use crate::fault::Done;
 use crate::row::{self, Held};
 use crate::sql::{self, whole};
-use crate::transitions::requests::Ask;
+use crate::transitions::requests::CallRequest;
 use crate::transitions::{accounts, audit, requests};
 
-/// Events that are already text, so that the writer's thread does not have to make it.
+/// Serialized events, so that the writer thread does not have to serialize them.
 #[derive(Debug)]
 pub(crate) struct Entries {
     pub(crate) fence: Fence,
@@ -28,7 +28,7 @@ pub(crate) struct Entries {
 }
 
 impl Entries {
-    /// Turns the events of an append into text.
+    /// Serializes the events of an append.
     pub(crate) fn of(append: Append) -> Done<Self> {
         Ok(Self {
             fence: append.fence,
@@ -44,12 +44,12 @@ impl Entries {
     }
 }
 
-/// What events change beside the journal.
+/// What events change besides the journal.
 #[derive(Debug, Default)]
 pub(crate) struct Consequences {
-    asks: Vec<Ask>,
+    asks: Vec<CallRequest>,
     answered: Vec<CallId>,
-    /// What the worktree left behind, if it was collected.
+    /// The collected changes of the worktree; the outer `None` if it was not collected.
     collected: Option<Option<Changes>>,
 }
 
@@ -64,7 +64,7 @@ impl Consequences {
 
     fn add(&mut self, event: &Event) {
         match event {
-            Event::Asked { call, request } => self.asks.push(Ask {
+            Event::Asked { call, request } => self.asks.push(CallRequest {
                 call: call.clone(),
                 request: Request::clone(request),
             }),
@@ -88,7 +88,7 @@ impl Consequences {
         }
     }
 
-    fn happen(&self, connection: &Connection, run: RunId, name: &str, at: Timestamp) -> Done<()> {
+    fn apply(&self, connection: &Connection, run: RunId, name: &str, at: Timestamp) -> Done<()> {
         for ask in &self.asks {
             requests::ask(connection, run, ask, at)?;
         }
@@ -107,13 +107,13 @@ impl Consequences {
     }
 }
 
-/// Each event as the journal keeps it.
+/// Serializes events for the journal.
 pub(crate) fn to_bodies(events: &[Event]) -> Done<Vec<String>> {
     let bodies = events.iter().map(serde_json::to_string);
     Ok(bodies.collect::<Result<_, _>>()?)
 }
 
-/// Adds events and what they add up to.
+/// Appends events and updates the summary.
 pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appended> {
     let Held {
         rowid,
@@ -136,7 +136,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
     let run = entries.fence.run;
     entries
         .consequences
-        .happen(connection, run, &tail.run, entries.at)?;
+        .apply(connection, run, &tail.run, entries.at)?;
     audit::append(connection, &entries.audit, entries.at)?;
     if let Some(cost) = entries.spent {
         accounts::charge_reserved(connection, &tail.run, account.as_deref(), cost)?;
@@ -151,7 +151,7 @@ pub(crate) fn append(connection: &Connection, entries: &Entries) -> Done<Appende
 }
 
 fn insert_blob(connection: &Connection, run: &str, blob: &Blob) -> Done<()> {
-    // Named by its content: the same bytes twice are the same blob.
+    // Named by its content: the same bytes twice are one blob.
     sql::run(
         connection,
         "INSERT INTO blobs (run_id, id, bytes) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",

@@ -1,4 +1,4 @@
-//! A run and its descendants are no longer wanted.
+//! Cancels a run and its descendants.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,6 @@ use crate::row::{self, Phase, RunRow};
 use crate::sql;
 use crate::transitions::finish::{self, Ending};
 
-/// Cancels a run and everything below it.
 pub(crate) fn cancel(
     connection: &Connection,
     run: RunId,
@@ -53,7 +52,7 @@ pub(crate) struct Cascade {
     pub(crate) parent_completed: bool,
 }
 
-/// Cancels everything below a run, level by level.
+/// Cancels all descendants of a run, level by level.
 pub(crate) fn descendants(
     connection: &Connection,
     run: RunId,
@@ -100,7 +99,7 @@ fn children(connection: &Connection, parent: RunId) -> Done<Vec<Child>> {
     )
 }
 
-/// Ends a run that nobody holds; leaves word for the holder of another.
+/// Ends a run without a lease; records the cancellation for the executor of a leased one.
 fn stop(
     connection: &Connection,
     row: &RunRow,
@@ -114,7 +113,7 @@ fn stop(
             report.ended.push(finish::end(connection, row, ending)?);
         }
         Phase::Leased => {
-            leave_word(connection, row, cancellation)?;
+            record_cancellation(connection, row, cancellation)?;
             report.signalled.push(row.record.run_id);
         }
         Phase::Ended => {}
@@ -122,7 +121,7 @@ fn stop(
     Ok(())
 }
 
-/// The end of a cancelled run that nobody holds.
+/// Returns the end of a cancelled run without a lease.
 pub(crate) fn cancelled(row: &RunRow, cancellation: Cancellation, at: Timestamp) -> Ending {
     Ending {
         outcome: Outcome::Cancelled {
@@ -134,8 +133,13 @@ pub(crate) fn cancelled(row: &RunRow, cancellation: Cancellation, at: Timestamp)
     }
 }
 
-/// The first word stands, except that the end of a parent says that nobody waits any more.
-fn leave_word(connection: &Connection, row: &RunRow, cancellation: &Cancellation) -> Done<()> {
+/// Records a cancellation. The first one stays, except that the end of the parent replaces it: then
+/// no run receives the result.
+fn record_cancellation(
+    connection: &Connection,
+    row: &RunRow,
+    cancellation: &Cancellation,
+) -> Done<()> {
     let replaces = match (&row.cancel, cancellation.by) {
         (None, _) | (Some(_), CancelledBy::ParentEnded) => true,
         (Some(_), CancelledBy::Person | CancelledBy::Parent) => false,
@@ -143,7 +147,7 @@ fn leave_word(connection: &Connection, row: &RunRow, cancellation: &Cancellation
     if replaces {
         sql::run(
             connection,
-            // What is to end does not rest.
+            // A cancelled run is not paused any more.
             "UPDATE runs SET cancel = ?2, paused = 0 WHERE run_id = ?1",
             params![row.tail.run, serde_json::to_string(cancellation)?],
         )?;

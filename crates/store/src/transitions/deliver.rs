@@ -1,4 +1,4 @@
-//! Results reach whoever asked: parents inside the store exactly once, sinks outside at least once.
+//! Delivers results: to parents inside the store exactly once, to sinks outside at least once.
 
 use rusqlite::{Connection, Row, params};
 use sortie_core::{
@@ -11,13 +11,13 @@ use crate::row;
 use crate::sql;
 use crate::transitions::inbox::{self, Put};
 
-/// Deliveries inside the store in one transaction; the rest stays due.
+/// Deliveries to parents in one transaction; the rest stays due.
 const MAX_DELIVERIES: i64 = 1_000;
 
-/// Outside deliveries handed out at once; the rest stays due.
+/// Deliveries to sinks returned at once; the rest stays due.
 const MAX_OUTSIDE: i64 = 256;
 
-/// Moves what is due into the inboxes of parents.
+/// Moves due announcements into the inboxes of parents.
 pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Delivered>> {
     let due = sql::all(
         connection,
@@ -27,18 +27,18 @@ pub(crate) fn deliver(connection: &Connection, now: Timestamp) -> Done<Vec<Deliv
          WHERE outbox.state = 'pending' AND target = 'parent' AND next_at <= ?1
          ORDER BY next_at, outbox.id LIMIT ?2",
         params![now.0, MAX_DELIVERIES],
-        Letter::read,
+        DueAnnouncement::read,
     )?;
     let mut delivered = Vec::with_capacity(due.len());
-    for letter in due {
-        delivered.extend(letter.deliver(connection, now)?);
+    for announcement in due {
+        delivered.extend(announcement.deliver(connection, now)?);
     }
     Ok(delivered)
 }
 
-/// A result for a parent.
+/// A due announcement for a parent.
 #[derive(Debug)]
-struct Letter {
+struct DueAnnouncement {
     id: i64,
     child: RunId,
     announcement: Result<Announcement, String>,
@@ -49,7 +49,7 @@ struct Letter {
     head: Seq,
 }
 
-impl Letter {
+impl DueAnnouncement {
     /// Reads a row of [`deliver`], by the order of its columns.
     fn read(row: &Row<'_>) -> Done<Self> {
         let text = row.get_ref(2)?.as_str()?;
@@ -65,7 +65,7 @@ impl Letter {
         })
     }
 
-    /// One that cannot be read is blocked by itself, and does not hold up the others.
+    /// Delivers the announcement. An unreadable one is blocked, and does not delay the others.
     fn deliver(self, connection: &Connection, now: Timestamp) -> Done<Option<Delivered>> {
         let announcement = match self.announcement {
             Ok(announcement) => announcement,
@@ -105,7 +105,7 @@ impl Letter {
     }
 }
 
-/// How an entry of the outbox leaves it.
+/// How an outbox entry is closed.
 #[derive(Clone, Copy, Debug)]
 enum Close<'a> {
     Delivered,
@@ -126,8 +126,8 @@ fn close(connection: &Connection, id: i64, child: RunId, how: Close<'_>) -> Done
     refresh(connection, &child)
 }
 
-/// Brings the record's delivery in line with its outbox entries: delivered when all are, blocked if
-/// any is.
+/// Updates the record's delivery from its outbox entries: delivered when all are, blocked if any
+/// is.
 fn refresh(connection: &Connection, run: &str) -> Done<()> {
     let entries = sql::all(
         connection,
@@ -153,7 +153,7 @@ fn refresh(connection: &Connection, run: &str) -> Done<()> {
     Ok(())
 }
 
-/// What is due outside the store.
+/// Returns due deliveries to sinks.
 pub(crate) fn due_outside(connection: &Connection, now: Timestamp) -> Done<Vec<OutboxEntry>> {
     sql::all(
         connection,
@@ -172,7 +172,7 @@ pub(crate) fn due_outside(connection: &Connection, now: Timestamp) -> Done<Vec<O
     )
 }
 
-/// Notes how an outside delivery went. An entry that is already settled stays as it is.
+/// Records an attempt to deliver to a sink. A closed entry stays as it is.
 pub(crate) fn record_attempt(
     connection: &Connection,
     id: i64,
@@ -194,7 +194,7 @@ pub(crate) fn record_attempt(
     run.map_or(Ok(()), |run| refresh(connection, &run))
 }
 
-/// Tries the blocked deliveries of a run again, or gives them up for good.
+/// Retries the blocked deliveries of a run, or drops them.
 pub(crate) fn unblock(
     connection: &Connection,
     run: RunId,

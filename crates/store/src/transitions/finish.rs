@@ -1,4 +1,4 @@
-//! A run ends: outcome, announcements and the end of its descendants in one transaction.
+//! Ends a run: outcome, announcements and the cancellation of its descendants in one transaction.
 
 use rusqlite::{Connection, named_params, params};
 use sortie_core::{
@@ -14,7 +14,7 @@ use crate::transitions::append::{self, Consequences, Entries};
 use crate::transitions::cancel::{self, Cascade};
 use crate::transitions::{accounts, audit, inbox, requests};
 
-/// The last events of a run, already text, and its outcome.
+/// The last events of a run, serialized, and its outcome.
 #[derive(Debug)]
 pub(crate) struct LastEntries {
     entries: Entries,
@@ -23,7 +23,7 @@ pub(crate) struct LastEntries {
 }
 
 impl LastEntries {
-    /// Turns the events of a finish into text.
+    /// Serializes the events of a finish.
     pub(crate) fn of(finish: Finish) -> Done<Self> {
         Ok(Self {
             entries: Entries {
@@ -43,7 +43,7 @@ impl LastEntries {
     }
 }
 
-/// Ends a run on behalf of its holder.
+/// Ends a run on behalf of its executor.
 pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<Finishing> {
     let LastEntries {
         entries,
@@ -70,13 +70,13 @@ pub(crate) fn finish(connection: &Connection, last: LastEntries) -> Done<Finishi
 #[derive(Debug)]
 pub(crate) struct Ending {
     pub(crate) outcome: Outcome,
-    /// The holder's claim, or a new one if nobody holds the run.
+    /// The lease's epoch, or a new one for a run without a lease.
     pub(crate) epoch: Epoch,
     pub(crate) at: Timestamp,
 }
 
-/// Ends a run and cancels whoever worked for it. A run that did its work leaves its silent
-/// children alone: nobody was ever going to hear from them.
+/// Ends a run and cancels its descendants. Children whose announce mode outlives a completed parent
+/// continue.
 pub(crate) fn end_with_descendants(
     connection: &Connection,
     row: &RunRow,
@@ -102,8 +102,8 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
         at: ending.at,
         epoch: ending.epoch,
     };
-    // What was said to it and nobody has taken stays said.
-    inbox::leave_unread(connection, &mut tail, stamp)?;
+    // Unread items stay in the journal.
+    inbox::move_unread(connection, &mut tail, stamp)?;
     let outcome = serde_json::to_string(&ending.outcome)?;
     let event = Event::Finished {
         outcome: ending.outcome.clone(),
@@ -131,8 +131,8 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
             ":head_hash": tail.hash,
         },
     )?;
-    requests::leave(connection, &tail.run)?;
-    accounts::leave(connection, row)?;
+    requests::close_ended(connection, &tail.run)?;
+    accounts::close_draws(connection, row)?;
     let RunRef {
         run,
         session,
@@ -152,7 +152,7 @@ pub(crate) fn end(connection: &Connection, row: &RunRow, ending: Ending) -> Done
     })
 }
 
-/// What a run used is also what its ancestors' descendants used, whoever of them has ended.
+/// Adds the usage of a run to its ancestors, ended ones included.
 fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
     if row.record.summary.usage == Usage::default() && row.record.summary.unpriced == 0 {
         return Ok(());
@@ -171,7 +171,7 @@ fn add_to_ancestors(connection: &Connection, row: &RunRow) -> Done<()> {
     Ok(())
 }
 
-/// Only a result is worth a full bar; other ends keep what was reached.
+/// Only a completed run has full progress; other outcomes keep what was reached.
 fn final_progress(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Completed { .. } => 100,
@@ -179,25 +179,25 @@ fn final_progress(outcome: &Outcome) -> u8 {
     }
 }
 
-/// Puts the result into the outbox for everybody who waits for it.
+/// Puts the result into the outbox for the parent and the sinks.
 fn announce(connection: &Connection, row: &RunRow, ending: &Ending) -> Done<Delivery> {
-    let for_parent = parent_waits(connection, row, &ending.outcome)?;
+    let for_parent = parent_receives(connection, row, &ending.outcome)?;
     if !for_parent && row.report_to.is_empty() {
         return Ok(Delivery::NotRequired);
     }
     let text = serde_json::to_string(&row.announcement(&ending.outcome, ending.at))?;
     let sinks = row.report_to.iter().map(serde_json::to_string);
     for sink in sinks {
-        post(connection, row, Some(&sink?), &text, ending.at)?;
+        enqueue(connection, row, Some(&sink?), &text, ending.at)?;
     }
     if for_parent {
-        post(connection, row, None, &text, ending.at)?;
+        enqueue(connection, row, None, &text, ending.at)?;
     }
     Ok(Delivery::Pending)
 }
 
-/// Whether the parent is still there to hear of it.
-fn parent_waits(connection: &Connection, row: &RunRow, outcome: &Outcome) -> Done<bool> {
+/// Whether the parent still receives the result.
+fn parent_receives(connection: &Connection, row: &RunRow, outcome: &Outcome) -> Done<bool> {
     let Some(parent) = row.owed_parent() else {
         return Ok(false);
     };
@@ -227,8 +227,8 @@ fn by_parents_end(cancellation: &Cancellation) -> bool {
     }
 }
 
-/// Without a sink the result goes to the parent.
-fn post(
+/// Puts an announcement into the outbox; without a sink it is for the parent.
+fn enqueue(
     connection: &Connection,
     row: &RunRow,
     sink: Option<&str>,

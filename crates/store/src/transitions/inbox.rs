@@ -8,17 +8,16 @@ use crate::fault::Done;
 use crate::row::{self, Phase};
 use crate::sql::{self, whole};
 
-/// Messages that enter a journal in one event; the rest comes with the next.
+/// Items that enter a journal in one event; the rest comes with the next.
 const MAX_INBOX_ITEMS: i64 = 256;
-/// The bytes of them after which no other enters the same event.
+/// The size, in bytes, after which no further item enters the same event.
 const MAX_INBOX_BYTES: i64 = 1 << 20;
-/// Messages that can wait for one run to read them. What its children report comes on top: they are
-/// few, and have to arrive.
+/// Unread messages of one run. Announcements come on top: they are few, and must arrive.
 const MAX_WAITING: i64 = 1_000;
-/// The bytes of them, as they are kept.
+/// The stored size of the unread messages.
 const MAX_WAITING_BYTES: i64 = 4 << 20;
 
-/// What came of putting something into an inbox.
+/// The result of putting an item into an inbox.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Put {
     Accepted,
@@ -26,7 +25,7 @@ pub(crate) enum Put {
     Missing,
 }
 
-/// Puts something into an inbox, once for each key, and wakes a run that waits for it.
+/// Puts an item into an inbox, once for each key, and wakes a parked run.
 pub(crate) fn put(
     connection: &Connection,
     run: RunId,
@@ -58,7 +57,8 @@ pub(crate) fn put(
     Ok(Put::Accepted)
 }
 
-/// A woken run keeps its place in the queue, so it goes before newer ones.
+/// Counts the item and wakes the run. A woken run keeps its place in the queue, so it precedes
+/// newer runs.
 fn count_and_wake(connection: &Connection, run: &str) -> Done<()> {
     sql::run(
         connection,
@@ -72,7 +72,7 @@ fn count_and_wake(connection: &Connection, run: &str) -> Done<()> {
     Ok(())
 }
 
-/// Puts a message of a parent or a person into a run's inbox.
+/// Puts a message from a parent or a person into a run's inbox.
 pub(crate) fn send(
     connection: &Connection,
     run: RunId,
@@ -81,12 +81,12 @@ pub(crate) fn send(
 ) -> Done<()> {
     let row = row::must_load(connection, run)?;
     let (count, bytes) = waiting(connection, &row.tail.run)?;
-    let size = sql::whole(serde_json::to_string(item)?.len() as u64);
+    let size = whole(serde_json::to_string(item)?.len() as u64);
     if count >= MAX_WAITING || bytes + size > MAX_WAITING_BYTES {
         return Err(StoreError::WrongState {
             run,
             status: row.record.status,
-            what: "it has too many messages that it has not read yet; wait until it has",
+            what: "it has too many unread messages; retry after it has read them",
         }
         .into());
     }
@@ -101,7 +101,7 @@ pub(crate) fn send(
     }
 }
 
-/// How many messages wait for a run, and their bytes.
+/// Returns the number of unread items of a run and their bytes.
 fn waiting(connection: &Connection, run: &str) -> Done<(i64, i64)> {
     let waiting = sql::first(
         connection,
@@ -137,7 +137,7 @@ pub(crate) fn take_inbox(
     }))
 }
 
-/// Moves as much of an inbox to the end of a journal as one event holds.
+/// Moves as many items into the journal as one event may hold.
 fn move_items(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<Option<Event>> {
     let Some(oldest) = oldest_items(connection, &tail.run)? else {
         return Ok(None);
@@ -156,9 +156,9 @@ fn move_items(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<Op
     Ok(Some(event))
 }
 
-/// Moves what was said to a run that ends, and that it has not read, to the end of its journal. What
-/// cannot be read is dropped: it must not keep the run from ending.
-pub(crate) fn leave_unread(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<()> {
+/// Moves the unread items of an ending run into its journal. An unreadable item is dropped: it must
+/// not keep the run from ending.
+pub(crate) fn move_unread(connection: &Connection, tail: &mut Tail, stamp: Stamp) -> Done<()> {
     while let Some(oldest) = oldest_items(connection, &tail.run)? {
         let mut items = Vec::with_capacity(oldest.items.len());
         for item in oldest.items {
@@ -182,14 +182,14 @@ pub(crate) fn leave_unread(connection: &Connection, tail: &mut Tail, stamp: Stam
     Ok(())
 }
 
-/// The beginning of an inbox, as much as one event holds.
+/// The oldest items of an inbox, as many as one event may hold.
 struct Oldest {
     items: Vec<Done<InboxItem>>,
-    /// The place of the last one.
+    /// The id of the last item.
     last: i64,
 }
 
-/// Nothing if the inbox is empty.
+/// Returns `None` if the inbox is empty.
 fn oldest_items(connection: &Connection, run: &str) -> Done<Option<Oldest>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, item, octet_length(item) FROM inbox WHERE run_id = ?1 ORDER BY id LIMIT ?2",

@@ -1,4 +1,4 @@
-//! The holder of a lease renews it, releases it, or records that a rate limit delays the run.
+//! Renews and releases leases, and records that a rate limit delays a leased run.
 
 use rusqlite::{Connection, params};
 use sortie_core::{Fence, Heartbeat, HeartbeatReport, Hold, Timestamp, WaitingOn};
@@ -8,7 +8,7 @@ use crate::row;
 use crate::sql;
 use crate::transitions::pause;
 
-/// Puts a claimed run back at its place in the queue, where it rests if it is to.
+/// Releases a claimed run to its place in the queue, where it stays while it is paused.
 pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> Done<()> {
     let mut held = row::hold(connection, fence)?;
     sql::run(
@@ -19,14 +19,14 @@ pub(crate) fn release(connection: &Connection, fence: Fence, at: Timestamp) -> D
          WHERE rowid = ?1",
         [held.rowid],
     )?;
-    // Afterwards: the entry about the pause is no progress.
+    // Afterwards, because the entry about the pause does not count as progress.
     if held.paused {
-        pause::note_rest(connection, &mut held.tail, at, fence.epoch)?;
+        pause::journal_pause(connection, &mut held.tail, at, fence.epoch)?;
     }
     Ok(())
 }
 
-/// Renews leases and tells their holders what they should know.
+/// Renews leases and reports lost ones, cancellations, pauses and waiting items.
 pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<HeartbeatReport> {
     let mut report = HeartbeatReport::default();
     for fence in &beat.fences {
@@ -57,7 +57,7 @@ pub(crate) fn heartbeat(connection: &Connection, beat: &Heartbeat) -> Done<Heart
     Ok(report)
 }
 
-/// Shows in the record whether the run waits for its provider.
+/// Records whether a rate limit delays the run.
 pub(crate) fn hold(connection: &Connection, hold: &Hold) -> Done<()> {
     let held = row::hold(connection, hold.fence)?;
     let waiting_on = match hold.position {

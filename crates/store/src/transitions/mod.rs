@@ -1,4 +1,4 @@
-//! The transitions: plain functions over a connection that is inside a transaction.
+//! The transitions: functions over a connection that is inside a transaction.
 
 pub(crate) mod account_check;
 pub(crate) mod accounts;

@@ -9,7 +9,7 @@ use crate::sql;
 use crate::transitions::finish::{self, Ending};
 use crate::transitions::pause;
 
-/// Gives the run up until its inbox fills; refused if there is already a reason to go on.
+/// Parks a run until its inbox fills; returns `false` if it has items or a cancellation.
 pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
     let mut held = row::hold_at(connection, park.fence, park.follows)?;
     if held.inbox_count > 0 || held.cancel.is_some() {
@@ -22,14 +22,14 @@ pub(crate) fn park(connection: &Connection, park: &Park) -> Done<bool> {
          WHERE rowid = ?1",
         params![held.rowid, park.waiting_on.as_str()],
     )?;
-    // Afterwards: the entry about the pause is no progress.
+    // Afterwards, because the entry about the pause does not count as progress.
     if held.paused {
-        pause::note_rest(connection, &mut held.tail, park.at, park.fence.epoch)?;
+        pause::journal_pause(connection, &mut held.tail, park.at, park.fence.epoch)?;
     }
     Ok(true)
 }
 
-/// Ends runs whose deadline has passed while they were parked or at rest.
+/// Ends runs whose deadline has passed while they were parked or paused.
 pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<EndReport> {
     let due = sql::all(
         connection,
@@ -44,7 +44,7 @@ pub(crate) fn expire_parked(connection: &Connection, now: Timestamp) -> Done<End
     let mut report = EndReport::default();
     for run in due {
         let row = row::must_load(connection, run)?;
-        // The end of one may have ended others of the list.
+        // The end of one run may have ended others of the list.
         if row.phase == Phase::Parked || (row.phase == Phase::Queued && row.record.paused) {
             let ending = Ending {
                 outcome: Outcome::Timeout {

@@ -1,4 +1,4 @@
-//! The leases of dead executors are freed, so that their runs go on, a bounded number of times.
+//! Frees the leases of dead executors. Their runs are queued again, a bounded number of times.
 
 use rusqlite::{Connection, params};
 use sortie_core::{
@@ -47,7 +47,8 @@ pub(crate) fn recover(connection: &Connection, recover: &Recover) -> Done<Recove
     Ok(report)
 }
 
-/// Parents come before their children: what ends with its parent is not requeued first.
+/// Returns the leases to free, parents before children: a run that ends with its parent is not
+/// queued again first.
 fn abandoned(connection: &Connection, recover: &Recover) -> Done<Vec<RunId>> {
     let (before, executed): (_, &[Fence]) = match &recover.scope {
         RecoverScope::All => (i64::MAX, &[]),
@@ -122,10 +123,10 @@ fn interrupted(row: &RunRow, deaths: Deaths, recover: &Recover) -> Ending {
     }
 }
 
-/// Back to its old place in the queue.
+/// Returns a run to its place in the queue.
 fn requeue(connection: &Connection, row: &RunRow, at: Timestamp) -> Done<()> {
     if row.record.paused {
-        pause::note_rest(connection, &mut row.tail.clone(), at, row.epoch)?;
+        pause::journal_pause(connection, &mut row.tail.clone(), at, row.epoch)?;
     }
     sql::run(
         connection,

@@ -1,5 +1,5 @@
-//! How a queued run waits can be changed; a run that somebody holds writes its own journal. What
-//! became of its changes is decided after its end, beside the journal.
+//! Updates of a run that are not made by its executor: label and priority while it is queued, and
+//! what happened to its changes after it has ended.
 
 use rusqlite::{Connection, params};
 use sortie_core::{ChangesFate, Event, Priority, RunId, StoreError, Update};
@@ -9,7 +9,7 @@ use crate::fault::{Done, Fault};
 use crate::row::{self, Phase};
 use crate::sql;
 
-/// Changes label or priority of a queued run.
+/// Changes the label or the priority of a queued run.
 pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     let row = row::must_load(connection, update.run)?;
     if row.phase != Phase::Queued {
@@ -50,8 +50,8 @@ pub(crate) fn update(connection: &Connection, update: &Update) -> Done<()> {
     Ok(())
 }
 
-/// Notes what became of the changes in a run's worktree. What was applied stays so when its branch is
-/// thrown away later.
+/// Records what happened to the changes in a run's worktree. Applied changes stay applied when
+/// their branch is discarded later.
 pub(crate) fn set_changes_fate(connection: &Connection, run: RunId, fate: ChangesFate) -> Done<()> {
     let noted = sql::run(
         connection,

@@ -1,4 +1,4 @@
-//! Everything is checked: each journal against its chain, each record against its journal.
+//! Checks the whole store: each journal against its chain, each record against its journal.
 
 use rusqlite::Connection;
 use sortie_core::{Event, JournalEntry, RunId, RunRecord, Seq, StoreError, VerifyReport};
@@ -11,7 +11,7 @@ use crate::sql;
 use crate::transitions::rebuild::{self, Fold, Rebuilder};
 use crate::transitions::{account_check, read};
 
-/// Problems that are told; a store with more of them is not read line by line.
+/// The most problems that are listed.
 const MAX_PROBLEMS: usize = 200;
 
 /// Checks the whole store.
@@ -21,7 +21,7 @@ pub(crate) fn verify(connection: &Connection, fold: Option<Fold>) -> Done<Verify
         ..VerifyReport::default()
     };
     if !report.problems.is_empty() {
-        // Whatever is read from other tables than ours means nothing.
+        // Data from changed tables means nothing.
         check_database(connection, &mut report)?;
         return Ok(report);
     }
@@ -90,7 +90,7 @@ impl Checks {
                 Some(Ok(folded)) => rebuild::summary_differences(&record, &folded),
                 Some(Err(illegal)) => {
                     problems.push(format!(
-                        "the journal of run {run} makes no sense: {illegal}"
+                        "the journal of run {run} cannot be folded: {illegal}"
                     ));
                     Vec::new()
                 }
@@ -150,7 +150,7 @@ fn check_inbox(connection: &Connection, run: RunId, counted: i64) -> Done<Option
     }))
 }
 
-/// A run that has ended waits for nobody.
+/// Returns open requests of runs that have ended.
 fn forgotten_requests(connection: &Connection) -> Done<Vec<String>> {
     sql::all(
         connection,
@@ -164,7 +164,7 @@ fn forgotten_requests(connection: &Connection) -> Done<Vec<String>> {
     )
 }
 
-/// The record ends as its journal does.
+/// Checks that the record ends as its journal does.
 fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Vec<String> {
     let run = record.run_id;
     let mut problems = Vec::new();
@@ -208,13 +208,15 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
     problems
 }
 
-/// Whoever rests has that in its journal, unless somebody still holds it; and nobody rests who has
-/// ended or is to be cancelled.
+/// Checks that a paused run has a journaled pause, unless it is leased, and that no ended or
+/// cancelled run is paused.
 fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Option<String> {
     let run = record.run_id;
     let is_over = phase == Phase::Ended || record.cancel_requested;
     if record.paused && is_over {
-        return Some(format!("run {run} rests, and it is over"));
+        return Some(format!(
+            "run {run} is paused, but it has ended or is being cancelled"
+        ));
     }
     let journaled = entries.iter().rev().find_map(|entry| match entry.event {
         Event::Paused => Some(true),
@@ -245,7 +247,7 @@ fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Op
     })
 }
 
-/// SQLite's own check of its pages and indexes.
+/// Runs SQLite's own check of pages and indexes.
 fn check_database(connection: &Connection, report: &mut VerifyReport) -> Done<()> {
     let lines: Vec<String> = sql::all(connection, "PRAGMA quick_check(10)", [], |row| {
         Ok(row.get(0)?)

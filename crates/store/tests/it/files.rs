@@ -393,7 +393,7 @@ async fn a_record_that_contradicts_its_journal_is_noticed() {
         ),
         (
             "UPDATE tallies SET runs = 7 WHERE status = 'running'",
-            "7 runs are said to be running, and 2 are",
+            "the tally of running runs is 7, but there are 2",
         ),
     ] {
         let (_, problems) = after_tampering(sql).await;

@@ -193,14 +193,14 @@ pub(crate) async fn only_a_reply_that_fits_the_question_is_taken(store: &dyn Sto
         (
             1,
             answered(),
-            "it waits for an approval, so approve or refuse it",
+            "it waits for an approval, so approve or deny it",
         ),
         (
             2,
             approved(None),
-            "it asks a question, so answer it in words",
+            "it asks a question, so answer it with text",
         ),
-        (2, refused(), "it asks a question, so answer it in words"),
+        (2, refused(), "it asks a question, so answer it with text"),
     ] {
         let error = store.reply(replying(number, reply, 200)).await.unwrap_err();
         let expected = format!("task {} is running: {what}", run(number));

@@ -554,7 +554,7 @@ pub(crate) async fn a_full_inbox_is_taken_in_portions(store: &dyn Store) {
     }
     assert_eq!(sent, 6);
     let refused = store.send(run(1), steer(&long), at(7)).await.unwrap_err();
-    assert!(refused.to_string().contains("too many messages"));
+    assert!(refused.to_string().contains("too many unread messages"));
     store.send(run(1), steer("short"), at(7)).await.unwrap();
     let mut taken = Vec::new();
     while let Some(entry) = store.take_next(fence, at(8)).await.unwrap() {
@@ -1552,7 +1552,7 @@ pub(crate) async fn delete_removes_a_subtree_or_nothing(store: &dyn Store) {
         message(
             2,
             "completed",
-            "its result is still on its way; delete it when that is settled"
+            "its result is not delivered yet; delete it once that is delivered or dismissed"
         )
     );
     store.deliver(at(6)).await.unwrap();
