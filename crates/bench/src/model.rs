@@ -1,4 +1,4 @@
-//! A model of fixed latency: a main agent that sends children out, and children that read a file
+//! A model with a fixed latency: a main agent that spawns children, and children that read a file
 //! three times.
 
 use std::sync::Arc;
@@ -19,22 +19,18 @@ const CALLS_PER_CHILD: u32 = 3;
 #[derive(Clone, Debug)]
 pub(crate) struct FixedModel {
     pub(crate) latency: Duration,
-    /// How many children a main run sends out.
+    /// The number of children of a main run.
     pub(crate) children: u32,
-    /// Who never gets an answer.
     pub(crate) hanging: Hanging,
-    /// How many of those have asked.
+    /// The number of hanging runs that have prompted.
     pub(crate) asked: Arc<AtomicU32>,
 }
 
-/// Who never gets an answer.
+/// The runs that never get a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hanging {
-    /// Everybody gets one.
     Nobody,
-    /// Children wait for ever.
     Children,
-    /// All wait for ever.
     Everybody,
 }
 

@@ -1,4 +1,4 @@
-//! The real store transitions, in order, each after a while, and lost if the process dies first.
+//! The real store transitions, in order, each with a delay, and lost if the process dies first.
 
 use std::fmt;
 use std::pin::Pin;
@@ -24,11 +24,11 @@ use super::Sabotage;
 use super::dice::Dice;
 use super::world::Generation;
 
-/// A store whose writer takes its time.
+/// A store with a slow writer.
 ///
-/// Transitions are taken in the order in which they were first polled, like those of the writer's
-/// thread. One that has not had its turn when the process dies never happened; one that has had it
-/// may not have been answered.
+/// Transitions run in the order in which they were first polled, like those of the writer thread. A
+/// transition that has not run when the process dies never happened; one that has run may not have
+/// been answered.
 pub(crate) struct SimStore {
     inner: Arc<InlineStore>,
     generation: Arc<Generation>,
@@ -38,21 +38,21 @@ pub(crate) struct SimStore {
     disk: Arc<Mutex<Disk>>,
 }
 
-/// A disk that refuses writes now and then, some of them after it has done them.
+/// A disk on which writes fail now and then, some of them after they took effect.
 #[derive(Debug)]
 pub(crate) struct Disk {
     /// `None` is a disk that never fails.
     dice: Option<Dice>,
-    /// Writes that fail from now on.
+    /// The number of further writes that fail.
     storm: u32,
 }
 
-/// What the disk does about a write.
+/// What happens to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Done,
     Refused,
-    /// It is done, and reported as failed.
+    /// It takes effect, and is reported as failed.
     DoneAndRefused,
 }
 
@@ -114,7 +114,7 @@ impl SimStore {
         }
     }
 
-    /// The same on a disk that may fail.
+    /// Runs a transition in turn, on a disk that may fail.
     async fn on_disk<T: Send + 'static>(
         &self,
         transition: impl Future<Output = StoreResult<T>> + Send + 'static,
@@ -141,7 +141,7 @@ impl SimStore {
         let job = Box::pin(async move {
             dawdle(&dice).await;
             generation.only_the_living().await;
-            // Whoever asked may be gone by now; the transition happens all the same.
+            // The caller may be gone by now; the transition takes effect nevertheless.
             reply.send(transition.await).ok();
         });
         self.writer.send(job).ok();
@@ -157,7 +157,7 @@ impl SimStore {
 async fn dawdle(dice: &Mutex<Dice>) {
     let millis = {
         let mut dice = dice.lock().unwrap_or_else(PoisonError::into_inner);
-        // Most transitions are quick; some wait for a slow disk.
+        // Most transitions are fast; some wait for a slow disk.
         if dice.one_in(20) {
             dice.below(30)
         } else {
@@ -175,7 +175,7 @@ impl fmt::Debug for SimStore {
     }
 }
 
-/// Passes a trait's methods on to the real transitions, each in its turn.
+/// Forwards a trait's methods to the real transitions, each in its turn.
 macro_rules! in_turn {
     ($trait:ident {
         $($name:ident($($arg:ident: $type:ty),*) -> $result:ty;)*
@@ -385,7 +385,7 @@ impl Idempotency for SimStore {
     }
 }
 
-/// The entry that a write follows; a store that does not look takes whatever is the last.
+/// Returns the entry that a write follows. A store without the check accepts any.
 async fn followed(inner: &InlineStore, sabotage: Sabotage, run: RunId, follows: Seq) -> Seq {
     match sabotage {
         Sabotage::JumpOverLostWrites => {
@@ -399,7 +399,7 @@ async fn followed(inner: &InlineStore, sabotage: Sabotage, run: RunId, follows: 
     }
 }
 
-/// What a store without a key for its deliveries would do.
+/// Delivers as a store without idempotency keys would.
 async fn deliver_twice(inner: Arc<InlineStore>, now: Timestamp) -> StoreResult<Vec<Delivered>> {
     let delivered = inner.deliver(now).await?;
     for delivered in delivered.iter().filter(|delivered| delivered.accepted) {
