@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_without_an_end_are_refused() {
+    fn schemas_that_never_terminate_are_rejected() {
         let mut deep = json!({});
         for _ in 0..200 {
             deep = json!({"items": deep});

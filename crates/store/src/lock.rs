@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_only_look_are_not_in_the_way() {
+    fn shared_probes_do_not_block_the_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         // The file names a living process, as a killed one does whose id was reused.
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_held_is_not_waited_for() {
+    fn a_held_lock_fails_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let held = Lock::take(&path, &owner()).unwrap();

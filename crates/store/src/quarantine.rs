@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_runs_that_kill_their_process_are_given_up() {
+    fn only_runs_that_kill_their_process_are_ended() {
         // Tries every subset of five runs as killers.
         for set in 0..32_u32 {
             let poison: Vec<bool> = (0..5).map(|bit| set & (1 << bit) != 0).collect();
@@ -196,12 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_makes_progress_and_kills_its_process_is_given_up_alone() {
+    fn a_run_that_makes_progress_and_kills_its_process_ends_while_alone() {
         assert_eq!(live(&[false, true, false, false], true), (26, vec![1]));
     }
 
     #[test]
-    fn a_death_beside_others_brings_no_suspect_nearer_to_its_end() {
+    fn a_death_beside_others_is_not_counted_against_a_suspect() {
         let suspect = Deaths {
             total: 2,
             since_progress: 2,
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_ends_the_custody_of_a_suspect_and_nothing_ends_that_of_a_notorious_one() {
+    fn progress_clears_a_suspect_but_not_a_run_near_its_total_limit() {
         let gate_beside = |total, since_progress, progressed| {
             let deaths = Deaths {
                 total,

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_fails_undoes_only_itself() {
+    fn a_failed_job_rolls_back_only_its_own_changes() {
         let (answers, stored) = check(&[
             ("INSERT INTO t VALUES (1)", true),
             ("INSERT INTO t VALUES (2)", false),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_batch_is_lost_every_job_of_it_is_told() {
+    fn every_job_of_a_lost_batch_gets_an_error() {
         // As SQLite does on a full disk: it rolls back the whole transaction.
         let (answers, stored) = check(&[
             ("INSERT INTO t VALUES (1)", true),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_goes_on_after_a_lost_batch() {
+    fn the_writer_continues_after_a_lost_batch() {
         let many = vec![("INSERT INTO t VALUES (7)", true); MAX_BATCH - 1];
         let mut jobs = vec![("ROLLBACK", true)];
         jobs.extend(many);

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_of_requests_is_read_in_its_order() {
+    fn a_page_of_requests_needs_no_sort() {
         for (replied, index) in [(false, "requests_open_by_time"), (true, "requests_by_time")] {
             let filter = RequestFilter {
                 replied,

@@ -222,7 +222,7 @@ mod tests {
     use crate::sql::plan;
 
     #[test]
-    fn a_message_looks_at_the_turns_of_its_own_session_only() {
+    fn session_queries_use_the_index_of_turns() {
         let last = plan(&last_turn_statement());
         assert_eq!(
             last,

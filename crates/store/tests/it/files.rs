@@ -24,7 +24,7 @@ fn database(home: &Path) -> Connection {
 }
 
 #[tokio::test]
-async fn a_second_process_is_told_who_is_there() {
+async fn a_second_process_gets_an_error_that_names_the_owner() {
     let home = home();
     let store = open(home.path());
     let refused = SqliteStore::open(home.path(), &owner()).unwrap_err();
@@ -37,7 +37,7 @@ async fn a_second_process_is_told_who_is_there() {
 }
 
 #[tokio::test]
-async fn a_newer_schema_is_refused() {
+async fn a_newer_schema_is_rejected() {
     let home = home();
     drop(open(home.path()));
     database(home.path())
@@ -123,7 +123,7 @@ async fn files_are_private() {
 }
 
 #[tokio::test]
-async fn everything_is_there_after_a_restart() {
+async fn records_journals_and_inboxes_survive_a_restart() {
     let home = home();
     let store = open(home.path());
     let parent = running(&store, 1, spec(1)).await;
@@ -216,7 +216,7 @@ async fn concurrent_appends_are_all_durable_and_in_order() {
                     .unwrap();
                 assert_eq!(appended.head, Seq(4 + 2 * round));
             }
-            // A stale writer in the same batches disturbs nobody.
+            // A stale writer in the same batches does not affect the others.
             let stale = Fence {
                 epoch: Epoch(0),
                 ..fence
@@ -436,7 +436,7 @@ async fn a_damaged_run_can_still_be_claimed_and_ended() {
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_read_keeps_no_run_from_its_end() {
+async fn an_unreadable_message_does_not_keep_a_run_from_ending() {
     let home = home();
     let store = open(home.path());
     let short = |number| RunSpec {
@@ -446,7 +446,7 @@ async fn a_message_that_cannot_be_read_keeps_no_run_from_its_end() {
         },
         ..spec(number)
     };
-    // One that waits, one that waits for too long, one that is held, and one whose holder dies.
+    // One queued, one past its deadline, one leased, and one whose executor dies.
     for number in 1..=2 {
         let fence = running(&store, number, short(number)).await;
         store.park_next(parking(fence, 2)).await.unwrap();
@@ -520,7 +520,7 @@ fn rest(home: &Path, number: u32) {
 }
 
 #[tokio::test]
-async fn an_output_that_somebody_changed_is_never_read() {
+async fn an_output_with_changed_content_is_not_returned() {
     let home = home();
     let store = open(home.path());
     let fence = running(&store, 1, spec(1)).await;

@@ -31,7 +31,7 @@ fn leave(home: &Path, number: u32, reply: Reply, millis: i64) -> StoreResult<Rep
 }
 
 #[tokio::test]
-async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
+async fn a_reply_left_by_another_process_reaches_the_run() {
     let home = home();
     let store = open(home.path());
     waiting(&store, 1, spec(1), approval(1, 5_000)).await;
@@ -41,7 +41,7 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
     assert_eq!(left.unwrap(), Replied::Accepted { run: run(1) });
     assert_eq!(state(&store, 1).await, "running approval not_required");
     assert_eq!(store.next_due().await.unwrap(), Some(at(200)));
-    // The second of two who reply is told what the first one said.
+    // The second of two replies is rejected with the first one.
     let earlier = Some(approved(Some("make")));
     assert_eq!(
         leave(home.path(), 1, refused(), 201).unwrap(),
@@ -49,7 +49,7 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
             earlier: earlier.clone()
         }
     );
-    // So is the owner itself, before it has taken the letter in.
+    // So is a reply of the owner, before it has taken in the mailbox.
     let own = ReplyTo {
         request: request_id(1),
         reply: refused(),
@@ -82,7 +82,7 @@ async fn a_reply_left_by_another_process_is_heard_by_the_owner() {
 }
 
 #[tokio::test]
-async fn what_was_left_while_nobody_ran_waits_for_the_next_owner() {
+async fn a_reply_left_without_an_owner_waits_for_the_next_one() {
     let home = home();
     let nothing = leave(home.path(), 1, answered(), 1).unwrap_err();
     assert!(matches!(nothing, StoreError::NotFound(_)), "{nothing:?}");
@@ -169,7 +169,7 @@ async fn a_store_of_a_newer_version_takes_no_replies() {
 }
 
 #[tokio::test]
-async fn a_letter_that_is_none_holds_nobody_up() {
+async fn an_unreadable_reply_in_the_mailbox_does_not_block_others() {
     let home = home();
     let store = open(home.path());
     waiting(&store, 1, spec(1), approval(1, 5_000)).await;

@@ -328,7 +328,7 @@ impl World {
         settled.unwrap();
     }
 
-    /// What must hold after every step.
+    /// Checks the invariants after every step.
     async fn check(&mut self) {
         let everything = ListFilter {
             archived: true,
