@@ -191,6 +191,24 @@ pub struct JournalEntry {
 }
 
 impl Event {
+    /// Returns the outcome, if this is the end of the run.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        if let Self::Finished { outcome } = self {
+            Some(outcome)
+        } else {
+            None
+        }
+    }
+
+    /// Returns the tool result, if this is the end of a call.
+    pub fn tool_result(&self) -> Option<&ToolResult> {
+        if let Self::ToolFinished { result, .. } = self {
+            Some(result)
+        } else {
+            None
+        }
+    }
+
     /// Returns the event's name in JSON.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -63,28 +63,15 @@ impl Consequences {
     }
 
     fn add(&mut self, event: &Event) {
-        match event {
-            Event::Asked { call, request } => self.asks.push(CallRequest {
+        if let Event::Asked { call, request } = event {
+            self.asks.push(CallRequest {
                 call: call.clone(),
                 request: Request::clone(request),
-            }),
-            Event::ToolFinished { result, .. } => self.answered.push(result.call.clone()),
-            Event::Collected { changes } => self.collected = Some(changes.clone()),
-            Event::Admitted { .. }
-            | Event::Updated { .. }
-            | Event::Paused
-            | Event::Resumed
-            | Event::Claimed { .. }
-            | Event::InboxTaken { .. }
-            | Event::Answered { .. }
-            | Event::ModelFailed { .. }
-            | Event::Compacted { .. }
-            | Event::Intended { .. }
-            | Event::Delegated { .. }
-            | Event::BudgetLow { .. }
-            | Event::BudgetSpent { .. }
-            | Event::Isolated { .. }
-            | Event::Finished { .. } => {}
+            });
+        } else if let Some(result) = event.tool_result() {
+            self.answered.push(result.call.clone());
+        } else if let Event::Collected { changes } = event {
+            self.collected = Some(changes.clone());
         }
     }
 

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use rusqlite::{Connection, Row, params};
 use sha2::{Digest, Sha256};
 use sortie_core::{
-    AuditEntry, AuditFilter, AuditLine, AuditReport, AuditStage, BlobId, EffectId, Event, RunId,
-    Seq, StoreError, Tenant, Timestamp, ToolResult, hex,
+    AuditEntry, AuditFilter, AuditLine, AuditReport, AuditStage, BlobId, EffectId, RunId, Seq,
+    StoreError, Tenant, Timestamp, ToolResult, hex,
 };
 
 use crate::chain::{self, GENESIS, Hash};
@@ -296,26 +296,7 @@ fn check_journals(connection: &Connection, report: &mut AuditReport) -> Done<()>
 fn check_journal(connection: &Connection, run: RunId) -> Done<Vec<String>> {
     let ends = ends_of(connection, run)?;
     let entries = chain::read(connection, run, Seq::default())?;
-    let answers = entries.iter().filter_map(|entry| match &entry.event {
-        Event::ToolFinished { result, .. } => Some(result),
-        Event::Admitted { .. }
-        | Event::Updated { .. }
-        | Event::Paused
-        | Event::Resumed
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Asked { .. }
-        | Event::Delegated { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Isolated { .. }
-        | Event::Collected { .. }
-        | Event::Finished { .. } => None,
-    });
+    let answers = entries.iter().filter_map(|entry| entry.event.tool_result());
     Ok(answers
         .filter_map(|result| check_answer(run, result, &ends))
         .collect())

@@ -172,26 +172,7 @@ fn check_record(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> V
         Some(Event::Admitted { .. }) => {}
         Some(_) | None => problems.push(format!("the journal of run {run} has no beginning")),
     }
-    let outcomes = entries.iter().filter_map(|entry| match &entry.event {
-        Event::Finished { outcome } => Some(outcome),
-        Event::Admitted { .. }
-        | Event::Updated { .. }
-        | Event::Paused
-        | Event::Resumed
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Asked { .. }
-        | Event::Delegated { .. }
-        | Event::ToolFinished { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Isolated { .. }
-        | Event::Collected { .. } => None,
-    });
+    let outcomes = entries.iter().filter_map(|entry| entry.event.outcome());
     let outcomes: Vec<_> = outcomes.collect();
     let ended = phase == Phase::Ended;
     match (outcomes.as_slice(), &record.outcome) {
@@ -218,28 +199,13 @@ fn check_pause(record: &RunRecord, phase: Phase, entries: &[JournalEntry]) -> Op
             "run {run} is paused, but it has ended or is being cancelled"
         ));
     }
-    let journaled = entries.iter().rev().find_map(|entry| match entry.event {
-        Event::Paused => Some(true),
-        Event::Resumed => Some(false),
-        Event::Admitted { .. }
-        | Event::Updated { .. }
-        | Event::Claimed { .. }
-        | Event::InboxTaken { .. }
-        | Event::Answered { .. }
-        | Event::ModelFailed { .. }
-        | Event::Compacted { .. }
-        | Event::Intended { .. }
-        | Event::Asked { .. }
-        | Event::Delegated { .. }
-        | Event::ToolFinished { .. }
-        | Event::BudgetLow { .. }
-        | Event::BudgetSpent { .. }
-        | Event::Isolated { .. }
-        | Event::Collected { .. }
-        | Event::Finished { .. } => None,
-    });
+    let last = entries
+        .iter()
+        .rev()
+        .find(|entry| matches!(entry.event, Event::Paused | Event::Resumed));
+    let journaled = last.is_some_and(|entry| entry.event == Event::Paused);
     let waits = matches!(phase, Phase::Queued | Phase::Parked);
-    (waits && journaled.unwrap_or(false) != record.paused).then(|| {
+    (waits && journaled != record.paused).then(|| {
         format!(
             "the record of run {run} says paused = {}, and its journal does not",
             record.paused

@@ -328,35 +328,16 @@ impl Story {
         for (run, life) in &self.runs {
             let mut names = BTreeMap::new();
             for entry in &life.entries {
-                match &entry.event {
-                    Event::Answered { blocks, .. } => {
-                        for block in blocks {
-                            if let Block::Call(call) = block {
-                                names.insert(call.id.clone(), call.name.clone());
-                            }
+                if let Event::Answered { blocks, .. } = &entry.event {
+                    for block in blocks {
+                        if let Block::Call(call) = block {
+                            names.insert(call.id.clone(), call.name.clone());
                         }
                     }
-                    Event::ToolFinished { result, .. } => {
-                        let name = names.get(&result.call).cloned().unwrap_or_default();
-                        let effect = EffectId::new(*run, &result.call).to_string();
-                        told.insert(effect, (name, result.status));
-                    }
-                    Event::Admitted { .. }
-                    | Event::Updated { .. }
-                    | Event::Paused
-                    | Event::Resumed
-                    | Event::Claimed { .. }
-                    | Event::InboxTaken { .. }
-                    | Event::ModelFailed { .. }
-                    | Event::Compacted { .. }
-                    | Event::Intended { .. }
-                    | Event::Asked { .. }
-                    | Event::Delegated { .. }
-                    | Event::BudgetLow { .. }
-                    | Event::BudgetSpent { .. }
-                    | Event::Isolated { .. }
-                    | Event::Collected { .. }
-                    | Event::Finished { .. } => {}
+                } else if let Some(result) = entry.event.tool_result() {
+                    let name = names.get(&result.call).cloned().unwrap_or_default();
+                    let effect = EffectId::new(*run, &result.call).to_string();
+                    told.insert(effect, (name, result.status));
                 }
             }
         }
