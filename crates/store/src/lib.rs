@@ -28,11 +28,7 @@ mod writer;
 use std::path::Path;
 
 use sortie_base::private_files;
-use sortie_core::{
-    AuditFilter, AuditLine, AuditReport, Balance, BlobId, JournalEntry, ListFilter, OpenRequest,
-    Replied, Reply, ReplyTo, RequestFilter, RequestId, RunId, RunRecord, Seq, SessionGrant,
-    SessionKey, Stats, StoreError, StoreResult, Tenant, Timestamp, UsageLine, VerifyReport,
-};
+use sortie_core::{Replied, Reply, ReplyTo, RequestId, StoreError, StoreResult, Timestamp};
 
 use crate::execute::{Begin, Inline, transact};
 use crate::fault::Fault;
@@ -51,7 +47,7 @@ const LOCK: &str = "lock";
 const OPENING: &str = "open its database";
 
 /// The store, generic over the executor of its transitions.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SqlStore<E> {
     execute: E,
 }
@@ -84,8 +80,8 @@ impl SqliteStore {
     pub fn open_read_only(home: &Path) -> StoreResult<ReadStore> {
         let database = home.join(DATABASE);
         files::refuse_damaged(&database, &home.join(LOCK)).map_err(opening)?;
-        let readers = Readers::open(database).map_err(opening)?;
-        Ok(ReadStore { readers })
+        let execute = Readers::open(database).map_err(opening)?;
+        Ok(ReadStore { execute })
     }
 
     /// Leaves a reply for the process that owns the store in a folder, without its lock. After
@@ -134,87 +130,7 @@ impl InlineStore {
 }
 
 /// A read-only store, which another process may be writing; see [`SqliteStore::open_read_only`].
-#[derive(Clone, Debug)]
-pub struct ReadStore {
-    readers: Readers,
-}
-
-impl ReadStore {
-    /// Returns one record.
-    pub async fn get(&self, run: RunId) -> StoreResult<RunRecord> {
-        queries::get(&self.readers, run).await
-    }
-
-    /// Returns the run whose id begins with a prefix of at least eight characters.
-    pub async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
-        queries::resolve(&self.readers, prefix).await
-    }
-
-    /// Returns records, newest first.
-    pub async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
-        queries::list(&self.readers, filter).await
-    }
-
-    /// Counts runs for each status.
-    pub async fn stats(&self, filter: ListFilter) -> StoreResult<Stats> {
-        queries::stats(&self.readers, filter).await
-    }
-
-    /// Returns usage by session, agent and model.
-    pub async fn usage(&self, filter: ListFilter) -> StoreResult<Vec<UsageLine>> {
-        queries::usage(&self.readers, filter, None, 0).await
-    }
-
-    /// Returns the journal after `after`, checked against its hash chain.
-    pub async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
-        queries::journal(&self.readers, run, after).await
-    }
-
-    /// Returns a long output of a run.
-    pub async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
-        queries::blob(&self.readers, run, id).await
-    }
-
-    /// Returns requests: the open ones, oldest first; or all, newest first.
-    pub async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
-        queries::requests(&self.readers, filter).await
-    }
-
-    /// Returns the request whose id begins with a prefix.
-    pub async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
-        queries::find_request(&self.readers, prefix).await
-    }
-
-    /// Returns the grants of a session.
-    pub async fn grants(
-        &self,
-        tenant: Option<&Tenant>,
-        session: &SessionKey,
-    ) -> StoreResult<Vec<SessionGrant>> {
-        queries::grants(&self.readers, tenant, session).await
-    }
-
-    /// Returns the balances that a run draws from, one for each limited kind.
-    pub async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>> {
-        queries::balances(&self.readers, run).await
-    }
-
-    /// Returns lines of the audit, in order.
-    pub async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
-        queries::audit(&self.readers, filter).await
-    }
-
-    /// Checks the whole audit, and that it contains every journaled tool result.
-    pub async fn verify_audit(&self) -> StoreResult<AuditReport> {
-        queries::verify_audit(&self.readers).await
-    }
-
-    /// Checks the schema, every journal against its hash chain and every record against its
-    /// journal. `fold` computes the summary of a journal.
-    pub async fn verify(&self, fold: Fold) -> StoreResult<VerifyReport> {
-        queries::verify(&self.readers, Some(fold)).await
-    }
-}
+pub type ReadStore = SqlStore<Readers>;
 
 fn opening(fault: Fault) -> StoreError {
     fault.while_doing(OPENING)

@@ -16,7 +16,6 @@ use sortie_core::{
 use crate::SqlStore;
 use crate::chain;
 use crate::execute::Execute;
-use crate::queries;
 use crate::schema;
 use crate::transitions::append::Entries;
 use crate::transitions::archive::MAX_REMOVALS;
@@ -157,19 +156,19 @@ impl<E: Execute> Registry for SqlStore<E> {
     }
 
     async fn get(&self, run: RunId) -> StoreResult<RunRecord> {
-        queries::get(&self.execute, run).await
+        self.get(run).await
     }
 
     async fn resolve(&self, prefix: &str) -> StoreResult<RunId> {
-        queries::resolve(&self.execute, prefix).await
+        self.resolve(prefix).await
     }
 
     async fn list(&self, filter: ListFilter) -> StoreResult<Vec<RunRecord>> {
-        queries::list(&self.execute, filter).await
+        self.list(filter).await
     }
 
     async fn stats(&self, filter: ListFilter) -> StoreResult<Stats> {
-        queries::stats(&self.execute, filter).await
+        self.stats(filter).await
     }
 
     async fn usage(
@@ -178,11 +177,11 @@ impl<E: Execute> Registry for SqlStore<E> {
         after: Option<UsagePlace>,
         limit: u32,
     ) -> StoreResult<Vec<UsageLine>> {
-        queries::usage(&self.execute, filter, after, limit).await
+        self.usage_page(filter, after, limit).await
     }
 
     async fn used(&self, filter: ListFilter) -> StoreResult<Usage> {
-        queries::used(&self.execute, filter).await
+        self.used(filter).await
     }
 
     async fn usage_series(
@@ -191,11 +190,11 @@ impl<E: Execute> Registry for SqlStore<E> {
         bucket_ms: u64,
         since: Timestamp,
     ) -> StoreResult<Vec<UsagePoint>> {
-        queries::usage_series(&self.execute, filter, bucket_ms, since).await
+        self.usage_series(filter, bucket_ms, since).await
     }
 
     async fn sessions(&self, filter: SessionFilter) -> StoreResult<Vec<SessionSummary>> {
-        queries::sessions(&self.execute, filter).await
+        self.sessions(filter).await
     }
 
     async fn last_turn(
@@ -203,7 +202,7 @@ impl<E: Execute> Registry for SqlStore<E> {
         session: SessionKey,
         tenant: Option<Tenant>,
     ) -> StoreResult<Option<RunRecord>> {
-        queries::last_turn(&self.execute, session, tenant).await
+        self.last_turn(session, tenant).await
     }
 
     async fn lanes(&self) -> StoreResult<Vec<LaneCount>> {
@@ -287,7 +286,7 @@ impl<E: Execute> Journal for SqlStore<E> {
     }
 
     async fn read(&self, run: RunId, after: Seq) -> StoreResult<Vec<JournalEntry>> {
-        queries::journal(&self.execute, run, after).await
+        self.read(run, after).await
     }
 
     async fn read_part(
@@ -296,15 +295,15 @@ impl<E: Execute> Journal for SqlStore<E> {
         after: Seq,
         max_bytes: usize,
     ) -> StoreResult<Vec<JournalEntry>> {
-        queries::journal_part(&self.execute, run, after, max_bytes).await
+        self.read_part(run, after, max_bytes).await
     }
 
     async fn first(&self, run: RunId) -> StoreResult<Option<JournalEntry>> {
-        queries::first(&self.execute, run).await
+        self.first(run).await
     }
 
     async fn blob(&self, run: RunId, id: &BlobId) -> StoreResult<Option<Vec<u8>>> {
-        queries::blob(&self.execute, run, id).await
+        self.blob(run, id).await
     }
 }
 
@@ -346,11 +345,11 @@ impl<E: Execute> Outbox for SqlStore<E> {
 #[async_trait]
 impl<E: Execute> Requests for SqlStore<E> {
     async fn requests(&self, filter: RequestFilter) -> StoreResult<Vec<OpenRequest>> {
-        queries::requests(&self.execute, filter).await
+        self.requests(filter).await
     }
 
     async fn find_request(&self, prefix: &str) -> StoreResult<OpenRequest> {
-        queries::find_request(&self.execute, prefix).await
+        self.find_request(prefix).await
     }
 
     async fn reply(&self, reply: ReplyTo) -> StoreResult<Replied> {
@@ -390,7 +389,7 @@ impl<E: Execute> Requests for SqlStore<E> {
         tenant: Option<&Tenant>,
         session: &SessionKey,
     ) -> StoreResult<Vec<SessionGrant>> {
-        queries::grants(&self.execute, tenant, session).await
+        self.grants(tenant, session).await
     }
 
     async fn revoke(
@@ -428,18 +427,18 @@ impl<E: Execute> Accounts for SqlStore<E> {
     }
 
     async fn balances(&self, run: RunId) -> StoreResult<Vec<Balance>> {
-        queries::balances(&self.execute, run).await
+        self.balances(run).await
     }
 }
 
 #[async_trait]
 impl<E: Execute> Audit for SqlStore<E> {
     async fn audit(&self, filter: AuditFilter) -> StoreResult<Vec<AuditLine>> {
-        queries::audit(&self.execute, filter).await
+        self.audit(filter).await
     }
 
     async fn verify_audit(&self) -> StoreResult<AuditReport> {
-        queries::verify_audit(&self.execute).await
+        self.verify_audit().await
     }
 }
 
@@ -528,7 +527,7 @@ impl<E: Execute> Archive for SqlStore<E> {
     }
 
     async fn verify(&self) -> StoreResult<VerifyReport> {
-        queries::verify(&self.execute, None).await
+        self.verify_with(None).await
     }
 }
 

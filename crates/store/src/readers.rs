@@ -17,7 +17,7 @@ const MAX_READERS: usize = 4;
 
 /// Reads a store that a writer may be changing.
 #[derive(Clone)]
-pub(crate) struct Readers {
+pub struct Readers {
     pool: Arc<Pool>,
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use sha2::{Digest, Sha256};
 use sortie_agent::{Past, RunState};
 use sortie_core::{
-    Archive as _, Block, Delivery, EffectId, Event, InboxItem, Journal as _, JournalEntry,
-    ListFilter, Message, Registry as _, ResultStatus, RunId, RunRecord, Seq, hex,
+    Archive as _, Block, Delivery, EffectId, Event, InboxItem, JournalEntry, ListFilter, Message,
+    ResultStatus, RunId, RunRecord, Seq, hex,
 };
 use sortie_runtime::Runtime;
 use sortie_store::InlineStore;
