@@ -29,9 +29,9 @@ pub(crate) struct FixedModel {
 /// The runs that never get a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hanging {
-    Nobody,
+    None,
     Children,
-    Everybody,
+    All,
 }
 
 impl ModelDirectory for FixedModel {
@@ -53,9 +53,9 @@ impl Model for FixedModel {
     ) -> Result<ModelAnswer, ModelError> {
         let is_child = request.asker.depth > 0;
         let hangs = match self.hanging {
-            Hanging::Nobody => false,
+            Hanging::None => false,
             Hanging::Children => is_child,
-            Hanging::Everybody => true,
+            Hanging::All => true,
         };
         if hangs {
             self.asked.fetch_add(1, Ordering::SeqCst);

@@ -59,7 +59,7 @@ async fn fan_out(children: u32) -> anyhow::Result<Value> {
     let model = FixedModel {
         latency: LATENCY,
         children,
-        hanging: Hanging::Nobody,
+        hanging: Hanging::None,
         asked: Arc::default(),
     };
     let runtime = start(folder.path(), model, wide(children)).await?;
@@ -362,7 +362,7 @@ fn silent_model() -> FixedModel {
     FixedModel {
         latency: LATENCY,
         children: 0,
-        hanging: Hanging::Everybody,
+        hanging: Hanging::All,
         asked: Arc::default(),
     }
 }

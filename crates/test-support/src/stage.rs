@@ -324,7 +324,7 @@ impl Stage {
             home: self.home,
             prompter: self.prompter,
         };
-        let runtime = Arc::into_inner(self.runtime).expect("nobody else holds the runtime");
+        let runtime = Arc::into_inner(self.runtime).expect("no other owner of the runtime");
         (runtime, rest)
     }
 }

@@ -131,7 +131,7 @@ async fn all(
         let shared = Arc::clone(&shared);
         clients.spawn(async move { client(&shared, number < slow).await });
     }
-    let everybody = async {
+    let all = async {
         for _ in 0..count {
             tokio::select! {
                 _ = subscribed.recv() => {}
@@ -143,7 +143,7 @@ async fn all(
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(PATIENCE, everybody)
+    tokio::time::timeout(PATIENCE, all)
         .await
         .context("not all clients were let in in time")??;
     println!("ready");

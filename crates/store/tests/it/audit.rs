@@ -150,7 +150,7 @@ pub(crate) async fn the_audit_of_a_subtree_is_found_after_its_records_are_delete
     let leaf = running(store, 3, child(3, 2, 1)).await;
     let aside = running(store, 4, child(4, 1, 1)).await;
     make_call(store, root, None, 1).await;
-    // The run in the middle makes no calls that anybody noted.
+    // The run in the middle has no audited calls.
     make_call(store, leaf, Some(2), 1).await;
     make_call(store, aside, Some(1), 1).await;
     for fence in [leaf, middle, aside, root] {

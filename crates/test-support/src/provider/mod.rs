@@ -91,7 +91,9 @@ impl Provider {
                     .await
                     .expect("a free port on this machine");
                 let address = listener.local_addr().expect("an address that was bound");
-                sender.send(address).expect("somebody who waits for it");
+                sender
+                    .send(address)
+                    .expect("the starting thread waits for the address");
                 tokio::select! {
                     () = serve::accept(&listener, &server) => {}
                     // An error means that the provider was dropped, which is the same.
