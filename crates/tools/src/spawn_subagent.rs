@@ -119,7 +119,7 @@ impl SpawnSubagent {
                             },
                             "additionalProperties": false
                         },
-                        "announce": {"enum": ["steer", "silent"]},
+                        "announce": {"enum": Announce::ALL},
                         "priority": {"enum": ["low", "normal", "high"]},
                         "result_schema": {"type": "object", "description": "JSON schema its result has to fit"},
                         "budget": budget::schema(),
