@@ -10,6 +10,8 @@ pub mod lifeline;
 pub mod nearest;
 pub mod private_files;
 pub mod process;
+pub mod redact;
 pub mod regular_file;
 pub mod retry_after;
+pub mod secret;
 pub mod wildcard;

@@ -62,11 +62,11 @@ fn provider_settings(
     ProviderSettings {
         wire: provider.wire.map(|wire| wire_name(wire).to_owned()),
         base_url: provider.base_url.clone(),
-        api_key: key.or(named).map(Secret::new),
+        api_key: key.or(named).map(Secret::trimmed),
         headers: provider
             .headers
             .iter()
-            .map(|(name, value)| (name.clone(), Secret::new(value.expose())))
+            .map(|(name, value)| (name.clone(), Secret::trimmed(value.expose())))
             .collect(),
         query: provider
             .query

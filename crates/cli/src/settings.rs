@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use sortie_config::{Language, LogFormat};
 use sortie_core::Lang;
-use sortie_text::{REDACTED, Redactor, cut_columns, lang_from, one_line, strip_sequences, t};
+use sortie_base::redact::{REDACTED, Redactor};
+use sortie_text::{cut_columns, lang_from, one_line, strip_sequences, t};
 
 use crate::arguments::GlobalArguments;
 use crate::configuration::Configuration;
@@ -367,7 +368,7 @@ fn person(environment: &Environment) -> String {
 /// A word of the command line; what may be a key in it is not repeated.
 fn without_secret(word: &str) -> String {
     let Some((key, _)) = word.split_once('=') else {
-        return Redactor::default().clean(word).into_owned();
+        return Redactor::default().redact(word).into_owned();
     };
     let lower = key.to_lowercase();
     let secret = [
@@ -376,7 +377,7 @@ fn without_secret(word: &str) -> String {
     if secret.iter().any(|part| lower.contains(part)) {
         format!("{key}={REDACTED}")
     } else {
-        Redactor::default().clean(word).into_owned()
+        Redactor::default().redact(word).into_owned()
     }
 }
 

@@ -10,7 +10,8 @@ use sortie_models::Directory;
 use sortie_runtime::{FileSink, Parts, ProcessClock, Runtime};
 use sortie_store::{Owner, ReadStore, SqliteStore};
 use sortie_telemetry::Telemetry;
-use sortie_text::{Redactor, strip_sequences, t};
+use sortie_base::redact::Redactor;
+use sortie_text::{strip_sequences, t};
 
 use crate::equipment::Equipment;
 use crate::output;

@@ -16,7 +16,7 @@ use sortie_net::{Allow, Guard, HostRule};
 use sortie_sandbox::{Mode, Offer, Places, Sandbox, probe};
 use sortie_text::t;
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
-use sortie_web::{Key, SearchSettings, WebFetch, WebSearch};
+use sortie_web::{SearchSettings, WebFetch, WebSearch};
 
 use crate::output;
 use crate::problem::Problem;
@@ -259,7 +259,7 @@ fn web_tools(settings: &Settings) -> Result<Vec<Arc<dyn Tool>>, Problem> {
         .or_else(|| Some(settings.provider_variables.get(named?)?.as_str()));
     let search = WebSearch::new(&SearchSettings {
         provider: search.provider.clone().unwrap_or_default(),
-        key: key.map(Key::new),
+        key: key.map(Secret::trimmed),
         base_url: search.base_url.clone(),
         count: search.count.map(|count| count as usize),
     });

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::events::EventStream;
-use crate::{ClientError, Token};
+use crate::{ClientError, Secret};
 
 /// How long a connection may take; the server is near.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -85,7 +85,7 @@ impl fmt::Debug for Finder {
 
 impl Client {
     /// A client of the server at this address, which knows this secret. Nothing is asked yet.
-    pub fn new(address: SocketAddr, token: &Token, proof: Proof) -> Result<Self, ClientError> {
+    pub fn new(address: SocketAddr, token: &Secret, proof: Proof) -> Result<Self, ClientError> {
         let bearer: Result<HeaderValue, InvalidHeaderValue> =
             format!("Bearer {}", token.expose()).parse();
         let mut bearer = bearer.map_err(|_| ClientError::BadToken)?;

@@ -9,9 +9,8 @@ mod client;
 mod error;
 mod events;
 mod sse;
-mod token;
 
 pub use client::Client;
 pub use error::ClientError;
 pub use events::{EventStream, Heard};
-pub use token::Token;
+pub use sortie_base::secret::Secret;

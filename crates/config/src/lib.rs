@@ -27,7 +27,6 @@ mod page;
 mod problem;
 mod restrict;
 mod schema;
-mod secret;
 mod serving;
 mod shape;
 mod show;
@@ -46,7 +45,7 @@ pub use problem::{
     UrlFault, Warning,
 };
 pub use schema::schema;
-pub use secret::{REDACTED, Secret};
 pub use serving::*;
 pub use show::{ShownKey, show};
 pub use trust::{Revoked, TrustError, TrustStore};
+pub use sortie_base::secret::Secret;

@@ -9,7 +9,7 @@ use sortie_base::hidden::remove_from_prose;
 use sortie_core::{Image, ToolAnswer, ToolFailure, ToolReply, hex};
 
 use crate::clean::clean_first;
-use crate::secret::Redactor;
+use sortie_base::redact::Redactor;
 use crate::trouble::Trouble;
 
 /// The most text of one answer; the runtime cuts it further for the model and keeps this much.

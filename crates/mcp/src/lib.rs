@@ -22,7 +22,6 @@ mod pool;
 mod process;
 mod resolved;
 mod restarts;
-mod secret;
 mod server;
 mod tool;
 mod trouble;
@@ -33,4 +32,4 @@ pub use config::{Address, Endpoint, Found, Program, ServerConfig, ToolRules, par
 pub use fingerprint::Fingerprint;
 pub use name::{MAX_SERVER_NAME_CHARS, check_server_name};
 pub use pool::{Pool, PoolSettings, ServerReport, ServerState, ToolChange, ToolText};
-pub use secret::Secret;
+pub use sortie_base::secret::Secret;

@@ -8,7 +8,8 @@ use reqwest::header::{HeaderName, HeaderValue};
 
 use crate::config::{Address, Endpoint, Program};
 use crate::expand::expand;
-use crate::secret::{Redactor, Secret};
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
 
 /// Headers that belong to HTTP or to the protocol.
 const RESERVED_HEADERS: [&str; 9] = [
@@ -65,7 +66,7 @@ impl Resolved {
             Endpoint::Stdio(program) => stdio(program, around, &mut filler)?,
             Endpoint::Http(address) => http(address, &mut filler)?,
         };
-        let redactor = Redactor::new(filler.used.iter().map(String::as_str));
+        let redactor = Redactor::new(&filler.used);
         Ok(Self { target, redactor })
     }
 }

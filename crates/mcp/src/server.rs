@@ -16,7 +16,7 @@ use crate::name::check_server_name;
 use crate::pool::PoolSettings;
 use crate::resolved::{Resolved, Surroundings};
 use crate::restarts::Restarts;
-use crate::secret::Redactor;
+use sortie_base::redact::Redactor;
 use crate::trouble::{Trouble, reason};
 
 /// How long a call waits for a server that must not be started again just yet.

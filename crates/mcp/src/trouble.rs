@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use crate::clean::clean_first;
-use crate::secret::Redactor;
+use sortie_base::redact::Redactor;
 
 /// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 600;

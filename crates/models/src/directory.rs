@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
 use sortie_base::wildcard;
 use sortie_core::{Fault, Model, ModelDirectory, ModelError, ModelState, Terms, Timestamp};
 
 use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
 use crate::record::{RecordModel, Recorder, ReplayModel};
-use crate::secret::Secret;
 use crate::text::cut;
 use crate::tool_mode::{Learned, ToolSetting};
 use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettings};
@@ -295,7 +296,7 @@ impl Directory {
         };
         let recorder = self.recorder.get_or_init(|| {
             let folder = self.settings.base.join(folder);
-            let recorder = Recorder::open(&folder, self.secrets());
+            let recorder = Recorder::open(&folder, Redactor::new(self.secrets().iter().map(Secret::expose)));
             recorder.map(Arc::new).map_err(|error| {
                 ModelError::fatal(format!("cannot record to {}: {error}", folder.display()))
             })
@@ -314,7 +315,7 @@ impl Directory {
             .iter()
             .flat_map(|vendor| &vendor.key_variables);
         let set = variables.filter_map(|variable| self.settings.environment.get(variable));
-        let set = set.map(|key| Secret::new(key));
+        let set = set.map(|key| Secret::trimmed(key));
         configured.chain(set).collect()
     }
 

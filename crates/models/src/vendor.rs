@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use sortie_base::nearest::nearest;
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
 use sortie_base::wildcard;
 use sortie_core::{Fault, ModelError};
 use sortie_wire::{Dialect, Format};
 
 use crate::governor::{Limits, MAX_CONCURRENT};
 use crate::price::Price;
-use crate::secret::Secret;
 use crate::text::cut;
 use crate::tool_mode::ToolSetting;
 
@@ -146,9 +147,10 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// Everything that is sent to it and must be seen nowhere else.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &Secret> {
-        self.key.iter().chain(self.headers.values())
+    /// Returns a redactor for everything secret that requests to the provider contain.
+    pub(crate) fn redactor(&self) -> Redactor {
+        let secrets = self.key.iter().chain(self.headers.values());
+        Redactor::new(secrets.map(Secret::expose))
     }
 }
 
@@ -302,7 +304,7 @@ impl Vendor {
         settings: &ProviderSettings,
         environment: &Environment,
     ) -> Option<Secret> {
-        let set = |variable: &String| environment.get(variable).map(|key| Secret::new(key));
+        let set = |variable: &String| environment.get(variable).map(|key| Secret::trimmed(key));
         let from_environment = || {
             let mut keys = self.key_variables.iter().filter_map(set);
             keys.find(|key| !key.is_empty())

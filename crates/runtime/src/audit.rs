@@ -6,7 +6,8 @@ use sortie_core::{
     Announcement, Arguments, AuditEntry, AuditStage, BlobId, EdgeMode, EffectId, Event, InboxItem,
     JournalEntry, ResultStatus, Ruling, RunId, RunSpec, Status, ToolCall, ToolResult,
 };
-use sortie_text::{Redactor, cut_middle};
+use sortie_base::redact::Redactor;
+use sortie_text::cut_middle;
 
 /// How much of one string of the arguments is kept; the journal has all of it.
 const MAX_STRING_CHARS: usize = 2_000;
@@ -44,7 +45,7 @@ impl Auditor<'_> {
             call: call.id.clone(),
             effect: EffectId::new(self.run, &call.id),
             tool: tool.to_owned(),
-            parameters: bounded(self.redactor.clean_json(&parameters)),
+            parameters: bounded(self.redactor.redact_json(&parameters)),
             ruling: ruling.cloned(),
             policy: self.spec.policy_hash.clone(),
             stage,

@@ -181,7 +181,7 @@ impl<'a> Dispatch<'a> {
         let effect = EffectId::new(self.fence.run, &ready.call.id);
         let preview = self.preview(&ready, &effect).await;
         let redactor = &self.shared.redactor;
-        let arguments = redactor.clean_json(&ready.arguments);
+        let arguments = redactor.redact_json(&ready.arguments);
         let dangers = self.authority.dangers(ready.facts, &ready.arguments);
         let request = inquiry::approval(
             &effect,
@@ -192,7 +192,7 @@ impl<'a> Dispatch<'a> {
                 dangers: dangers
                     .into_iter()
                     .map(|danger| Danger {
-                        command: redactor.clean(&danger.command).into_owned(),
+                        command: redactor.redact(&danger.command).into_owned(),
                         ..danger
                     })
                     .collect(),
@@ -322,7 +322,7 @@ impl<'a> Dispatch<'a> {
         let around = self.around(ready);
         let context = self.context(ready.call, effect, &around);
         let preview = ready.tool.preview(&context, &ready.arguments).await?;
-        let clean = self.shared.redactor.clean(&preview).into_owned();
+        let clean = self.shared.redactor.redact(&preview).into_owned();
         Some(cut_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
     }
 
@@ -355,7 +355,7 @@ impl<'a> Dispatch<'a> {
         answer: ToolAnswer,
         elapsed_ms: u64,
     ) -> Finished {
-        let clean = self.shared.redactor.clean(&answer.text).into_owned();
+        let clean = self.shared.redactor.redact(&answer.text).into_owned();
         let (words, whole) = bound_result(self.spec.lang, clean);
         let mut blobs: Vec<Blob> = whole.into_iter().map(blob_of).collect();
         let full = blobs.first().map(|blob| blob.id.clone());

@@ -14,7 +14,7 @@ use sortie_core::{
     SinkAddress, Skills, Stats, Status, Store, StoreError, StoreResult, Tenant, Timestamp, Tool,
     Unblock, Update, VerifyReport, Worktrees,
 };
-use sortie_text::Redactor;
+use sortie_base::redact::Redactor;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

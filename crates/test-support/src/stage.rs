@@ -18,7 +18,7 @@ use sortie_core::{
 use sortie_protocol::Task;
 use sortie_runtime::{Agents, FileSink, NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
-use sortie_text::Redactor;
+use sortie_base::redact::Redactor;
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
 use tempfile::TempDir;
 use tokio::sync::broadcast;

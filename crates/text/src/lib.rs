@@ -9,7 +9,6 @@ mod arg;
 mod cut;
 mod message;
 mod outcome;
-mod redact;
 
 pub use arg::Arg;
 pub use cut::{
@@ -17,7 +16,6 @@ pub use cut::{
 };
 pub use message::{Source, lang_from, sources, text};
 pub use outcome::outcome_error;
-pub use redact::{REDACTED, Redactor};
 pub use sortie_core::Lang;
 
 /// Says the message of this id: `t!(lang, "task-started", label = label, id = id)`.

@@ -13,13 +13,11 @@ mod fetch;
 mod frame;
 mod html;
 mod input;
-mod key;
 mod page;
 mod provider;
 mod results;
 mod search;
 
 pub use fetch::WebFetch;
-pub use key::Key;
 pub use provider::{PROVIDERS, Provider};
 pub use search::{BadSearch, SearchSettings, WebSearch};

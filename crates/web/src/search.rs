@@ -8,6 +8,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, HeaderV
 use reqwest::{Method, Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_base::secret::Secret;
 use sortie_core::{
     Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
@@ -17,7 +18,6 @@ use crate::aside::Aside;
 use crate::failure::{retry_after, status_failure, unreachable};
 use crate::frame::frame;
 use crate::input::{parse, whole};
-use crate::key::Key;
 use crate::provider::{Asks, PROVIDERS, Provider};
 use crate::results::{Found, results};
 
@@ -36,7 +36,7 @@ pub struct SearchSettings {
     /// The provider's name, one of [`PROVIDERS`]; empty for none.
     pub provider: String,
     /// Its key, where it wants one.
-    pub key: Option<Key>,
+    pub key: Option<Secret>,
     /// Where it is, where it is not where it usually is. May be on this machine.
     pub base_url: Option<String>,
     /// How many results to give where the model does not say.
@@ -328,7 +328,7 @@ fn guard(endpoint: &Url) -> Result<Guard, BadSearch> {
     })?)
 }
 
-fn key(provider: &Provider, key: Option<&Key>) -> Result<Option<HeaderValue>, BadSearch> {
+fn key(provider: &Provider, key: Option<&Secret>) -> Result<Option<HeaderValue>, BadSearch> {
     let Some(header) = provider.key else {
         return Ok(None);
     };
@@ -336,7 +336,11 @@ fn key(provider: &Provider, key: Option<&Key>) -> Result<Option<HeaderValue>, Ba
         None if header.needed => Err(BadSearch::Key(provider.name)),
         None => Ok(None),
         Some(key) => {
-            let value = key.header(header.prefix);
+            let value = HeaderValue::from_str(&format!("{}{}", header.prefix, key.expose())).ok();
+            let value = value.map(|mut value| {
+                value.set_sensitive(true);
+                value
+            });
             value.map(Some).ok_or(BadSearch::Key(provider.name))
         }
     }

@@ -6,6 +6,7 @@
 use std::time::SystemTime;
 
 use serde_json::Value;
+use sortie_base::redact::Redactor;
 use sortie_base::retry_after;
 use sortie_core::{Fault, ModelError};
 
@@ -404,23 +405,14 @@ fn whole_ms(ms: f64) -> Option<u64> {
     (ms >= 0.0).then(|| ms.min(MOST_MS).ceil() as u64)
 }
 
-/// The text in one line, without what looks like a key: some vendors repeat the one they refuse.
+/// Returns the text on one line and without keys: some vendors repeat the key that they refuse.
 fn one_line(text: &str) -> String {
-    text.split(|letter: char| letter.is_whitespace() || letter.is_control())
+    let line = text
+        .split(|letter: char| letter.is_whitespace() || letter.is_control())
         .filter(|word| !word.is_empty())
-        .map(|word| if is_key(word) { "[key]" } else { word })
         .collect::<Vec<_>>()
-        .join(" ")
-}
-
-fn is_key(word: &str) -> bool {
-    /// Shorter words are no keys.
-    const KEY_CHARS: usize = 12;
-    let word = word.trim_start_matches(['"', '\'', '(', ':', '=', '`']);
-    let known = ["sk-", "sk_", "gsk_", "xai-", "AIza", "Bearer", "key-"]
-        .iter()
-        .any(|prefix| word.starts_with(prefix));
-    known && word.chars().count() >= KEY_CHARS
+        .join(" ");
+    Redactor::default().redact(&line).into_owned()
 }
 
 fn shortened(text: &str, most: usize) -> String {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, Token};
+use sortie_client::{Client, ClientError, Secret};
 use sortie_text::t;
 use tokio::time::Instant;
 
@@ -87,12 +87,12 @@ fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
 }
 
 /// The token of this machine's administrator.
-pub(crate) fn token(settings: &Settings) -> Result<Token, Problem> {
+pub(crate) fn token(settings: &Settings) -> Result<Secret, Problem> {
     let home = &settings.home;
     // With the secret of `server.json`, another program could pass for the server and be sent the token.
     private::refuse_leaked(settings, &[serving::token_path(home), serving::path(home)])?;
     serving::read_token(&settings.home)
-        .map(Token::new)
+        .map(Secret::new)
         .map_err(|source| Problem::Token {
             path: serving::token_path(&settings.home),
             source,

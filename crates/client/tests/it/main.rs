@@ -11,7 +11,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, EventStream, Heard, Token};
+use sortie_client::{Client, ClientError, EventStream, Heard, Secret};
 use sortie_core::{RunId, Status};
 use sortie_protocol::{ForkBody, LiveEvent, LiveKind, NewTask, Proof, Role};
 
@@ -168,7 +168,7 @@ async fn a_request_follows_a_server_that_was_started_again_elsewhere() {
 #[tokio::test]
 async fn a_wrong_token_is_refused_and_a_server_that_left_may_come_back() {
     let mut world = World::begin().await;
-    let token = Token::new("sortie_aaaaaaaa_wrong");
+    let token = Secret::new("sortie_aaaaaaaa_wrong");
     let client = Client::new(world.address, &token, PROOF).unwrap();
     let refused = client.me().await.unwrap_err();
     assert_eq!(refused.slug(), Some("unauthorized"), "{refused:?}");
@@ -179,6 +179,6 @@ async fn a_wrong_token_is_refused_and_a_server_that_left_may_come_back() {
     let gone = client.me().await.unwrap_err();
     assert!(matches!(gone, ClientError::Unreachable { .. }), "{gone:?}");
     assert!(gone.may_pass());
-    let bad = Client::new(world.address, &Token::new("a\nb"), PROOF);
+    let bad = Client::new(world.address, &Secret::new("a\nb"), PROOF);
     assert!(matches!(bad, Err(ClientError::BadToken)), "{bad:?}");
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use sortie_client::{Client, ClientError, Token};
+use sortie_client::{Client, ClientError, Secret};
 use sortie_core::RunId;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -45,7 +45,7 @@ impl Told {
     }
 
     fn client(&self) -> Client {
-        Client::new(self.address, &Token::new("sortie_aaaaaaaa_token"), PROOF).unwrap()
+        Client::new(self.address, &Secret::new("sortie_aaaaaaaa_token"), PROOF).unwrap()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sortie_client::{Client, Token};
+use sortie_client::{Client, Secret};
 use sortie_core::{Lang, Mode, SkillRef};
 use sortie_protocol::{ConfigLine, DoctorLine, Proof};
 use sortie_server::keys::KeyFile;
@@ -46,7 +46,7 @@ impl Host for Binary {
 pub(crate) struct World {
     pub(crate) stage: Stage,
     pub(crate) address: SocketAddr,
-    pub(crate) token: Token,
+    pub(crate) token: Secret,
     serving: Option<(CancellationToken, JoinHandle<()>)>,
     home: TempDir,
 }
@@ -61,7 +61,7 @@ impl World {
         let mut world = Self {
             stage,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
-            token: Token::new(token),
+            token: Secret::new(token),
             serving: None,
             home,
         };

@@ -194,7 +194,7 @@ impl HttpModel {
     ) -> Result<ModelAnswer, Failure> {
         loop {
             place.admitted(deltas).await?;
-            let quiet = Quiet::new(deltas, self.provider.secrets());
+            let quiet = Quiet::new(deltas, self.provider.redactor());
             let result = exchange.run(lead, &quiet).await;
             quiet.finish();
             place.returned(returned(&result));

@@ -2,7 +2,7 @@
 
 use sortie_core::{AuditFilter, AuditStage, Decision, Mode, Rules};
 use sortie_test_support::stage::Play;
-use sortie_text::Redactor;
+use sortie_base::redact::Redactor;
 
 const RULES: &str = r#"
   - when: { agent: main, turn: 1 }

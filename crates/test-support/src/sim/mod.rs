@@ -193,7 +193,7 @@ fn parts(
         sinks: Vec::new(),
         worktrees: Arc::new(NoWorktrees),
         skills: Arc::new(NoSkills),
-        redactor: sortie_text::Redactor::default(),
+        redactor: sortie_base::redact::Redactor::default(),
     }
 }
 

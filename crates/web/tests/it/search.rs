@@ -1,5 +1,6 @@
 use serde_json::json;
-use sortie_web::{BadSearch, Key, SearchSettings, WebSearch};
+use sortie_base::secret::Secret;
+use sortie_web::{BadSearch, SearchSettings, WebSearch};
 
 use crate::server::{Answer, Server, Then, answer, redirect};
 use crate::{call, call_denying, unframed};
@@ -9,7 +10,7 @@ const KEY: &str = "hunter2-hunter2";
 fn settings(provider: &str, base_url: &str) -> SearchSettings {
     SearchSettings {
         provider: provider.to_owned(),
-        key: Some(Key::new(KEY)),
+        key: Some(Secret::new(KEY)),
         base_url: (!base_url.is_empty()).then(|| base_url.to_owned()),
         count: Some(3),
     }
@@ -208,7 +209,7 @@ fn it_is_offered_only_where_it_is_set_up() {
     );
     let check = |provider: &str, key: Option<&str>, base: &str, expected: &str| {
         let settings = SearchSettings {
-            key: key.map(Key::new),
+            key: key.map(Secret::trimmed),
             ..settings(provider, base)
         };
         let shown = match WebSearch::new(&settings) {

@@ -1,28 +1,36 @@
-//! Text that must not be seen.
+//! The one type for secret text: keys, tokens, header values, environment variables.
 
-use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// What stands where a secret would.
-pub const REDACTED: &str = "[redacted]";
+use crate::redact::REDACTED;
 
-/// Text that prints as [`REDACTED`], however it is printed.
+/// Secret text that prints and serializes as [`REDACTED`].
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct Secret(Arc<str>);
 
 impl Secret {
-    /// Hides a text.
-    pub fn new(text: impl Into<String>) -> Self {
+    /// Wraps a secret exactly as given.
+    pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
-    /// Gives the text to the one place that needs it.
+    /// Wraps a secret without the white space that copying leaves around it.
+    pub fn trimmed(text: &str) -> Self {
+        Self::new(text.trim())
+    }
+
+    /// Returns the secret text. Call it only where the secret is sent or compared.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+
+    /// Returns whether the text is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -44,8 +52,9 @@ impl Serialize for Secret {
     }
 }
 
-impl JsonSchema for Secret {
-    fn schema_name() -> Cow<'static, str> {
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Secret {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
         "Secret".into()
     }
 
@@ -53,8 +62,8 @@ impl JsonSchema for Secret {
         true
     }
 
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "type": "string", "writeOnly": true })
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "writeOnly": true })
     }
 }
 
@@ -63,8 +72,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_nothing_of_itself() {
-        let secret = Secret::new("sk-very-secret");
+    fn a_secret_prints_and_serializes_redacted() {
+        let secret = Secret::trimmed(" sk-very-secret \n");
         let seen = format!(
             "{secret} {secret:?} {:#?} {}",
             Some(&secret),
@@ -75,5 +84,6 @@ mod tests {
             "[redacted] [redacted] Some(\n    [redacted],\n) \"[redacted]\""
         );
         assert_eq!(secret.expose(), "sk-very-secret");
+        assert_eq!(Secret::new(" a ").expose(), " a ");
     }
 }
