@@ -7,7 +7,7 @@ use sortie_core::{
     MICROS_PER_USD, Outcome, Question, RequestId, ResultStatus, RunId, Sender, Todo, TodoStatus,
     ToolResult, hex,
 };
-use sortie_text::{Arg, cut_middle, outcome_error, text};
+use sortie_text::{Arg, outcome_error, text, truncate_middle};
 
 /// The most characters of one tool result or announcement that a model reads. About 6,000 tokens:
 /// enough for a long file, far from filling a context with one careless call.
@@ -15,7 +15,7 @@ pub const MAX_RESULT_CHARS: usize = 24_000;
 
 /// Cuts a tool's text for the model. The second value is the whole, if something was left out.
 pub fn bound_result(lang: Lang, whole: String) -> (String, Option<Vec<u8>>) {
-    let cut = cut_middle(&whole, MAX_RESULT_CHARS, "\n…\n");
+    let cut = truncate_middle(&whole, MAX_RESULT_CHARS, "\n…\n");
     if cut.left_out == 0 {
         return (whole, None);
     }
@@ -286,7 +286,7 @@ pub fn frame(lang: Lang, salt: &str, body: &str) -> String {
 }
 
 fn bounded(lang: Lang, whole: &str) -> String {
-    let cut = cut_middle(whole, MAX_RESULT_CHARS, "\n…\n");
+    let cut = truncate_middle(whole, MAX_RESULT_CHARS, "\n…\n");
     if cut.left_out == 0 {
         return whole.to_owned();
     }

@@ -14,4 +14,5 @@ pub mod redact;
 pub mod regular_file;
 pub mod retry_after;
 pub mod secret;
+pub mod truncate;
 pub mod wildcard;

@@ -11,7 +11,7 @@ use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::{Lang, MAX_TASK_CHARS, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
 use sortie_runtime::{Divergence, RuntimeError};
 use sortie_server::keys::KeyError;
-use sortie_text::{cut_columns, one_line, strip_sequences, t};
+use sortie_text::{one_line, strip_sequences, t, truncate_columns};
 
 use crate::exit::Exit;
 use crate::output;
@@ -433,7 +433,7 @@ fn server_words(lang: Lang, error: &ClientError) -> Words {
 /// An entry of a journal can be as long as a file; its beginning tells which it is.
 fn shortened(entry: &str) -> String {
     const COLUMNS: usize = 400;
-    cut_columns(&one_line(entry), COLUMNS)
+    truncate_columns(&one_line(entry), COLUMNS)
 }
 
 fn store_words(lang: Lang, error: &StoreError) -> Words {

@@ -10,7 +10,7 @@ use sortie_core::{
     Lane, Lang, Notification, NotificationKind, Outcome, RunId, RunRecord, Status, Timestamp,
     WaitingOn,
 };
-use sortie_text::{columns, cut_columns, one_line, t};
+use sortie_text::{columns, one_line, t, truncate_columns};
 
 use crate::colors::Colors;
 use crate::report;
@@ -237,7 +237,7 @@ impl Progress {
         };
         if self.screen.is_live() {
             self.screen
-                .line(&cut_columns(&remark, self.screen.columns()));
+                .line(&truncate_columns(&remark, self.screen.columns()));
         } else {
             self.screen.line(&remark);
         }
@@ -288,7 +288,7 @@ impl Progress {
         let work = self.work(&line, now);
         let why = || {
             let why = report::why(self.lang, record).unwrap_or_default();
-            cut_columns(&one_line(&why), WHY_COLUMNS)
+            truncate_columns(&one_line(&why), WHY_COLUMNS)
         };
         let lang = self.lang;
         let words = self.fitted(&line.label, |label| {
@@ -385,7 +385,7 @@ impl Progress {
             count = labels.len(),
             list = labels.join(", ")
         );
-        Some(cut_columns(
+        Some(truncate_columns(
             &format!("{INDENT}{words}"),
             self.screen.columns(),
         ))
@@ -416,7 +416,7 @@ impl Progress {
             .columns()
             .saturating_sub(rest)
             .max(LEAST_LABEL_COLUMNS);
-        format!("{INDENT}{}", words(&cut_columns(label, room)))
+        format!("{INDENT}{}", words(&truncate_columns(label, room)))
     }
 }
 

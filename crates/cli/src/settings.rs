@@ -6,10 +6,10 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sortie_base::redact::{REDACTED, Redactor};
 use sortie_config::{Language, LogFormat};
 use sortie_core::Lang;
-use sortie_base::redact::{REDACTED, Redactor};
-use sortie_text::{cut_columns, lang_from, one_line, strip_sequences, t};
+use sortie_text::{lang_from, one_line, strip_sequences, t, truncate_columns};
 
 use crate::arguments::GlobalArguments;
 use crate::configuration::Configuration;
@@ -362,7 +362,7 @@ fn person(environment: &Environment) -> String {
         .into_iter()
         .find_map(|name| environment.text(name))
         .unwrap_or("unknown");
-    format!("cli:{}", cut_columns(&one_line(name), PERSON_COLUMNS))
+    format!("cli:{}", truncate_columns(&one_line(name), PERSON_COLUMNS))
 }
 
 /// A word of the command line; what may be a key in it is not repeated.
@@ -390,7 +390,7 @@ fn command_line(words: impl Iterator<Item = OsString>) -> String {
                 .map(|word| without_secret(&word.to_string_lossy())),
         )
         .collect();
-    cut_columns(&one_line(&words.join(" ")), COMMAND_COLUMNS)
+    truncate_columns(&one_line(&words.join(" ")), COMMAND_COLUMNS)
 }
 
 #[cfg(test)]

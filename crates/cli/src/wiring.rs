@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sortie_base::redact::Redactor;
 use sortie_core::{Clock, ModelDirectory, Store, StoreResult};
 use sortie_mcp::Pool;
 use sortie_models::Directory;
 use sortie_runtime::{FileSink, Parts, ProcessClock, Runtime};
 use sortie_store::{Owner, ReadStore, SqliteStore};
 use sortie_telemetry::Telemetry;
-use sortie_base::redact::Redactor;
 use sortie_text::{strip_sequences, t};
 
 use crate::equipment::Equipment;

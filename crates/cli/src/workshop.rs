@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
+use sortie_base::hidden::write_out_line;
 use sortie_config::{McpServerConfig, SandboxChoice, Secret, TrustStore};
 use sortie_core::Tool;
 use sortie_definitions::{AgentFiles, McpServer, SkillTool};
@@ -21,7 +22,6 @@ use sortie_web::{SearchSettings, WebFetch, WebSearch};
 use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
-use sortie_base::hidden::write_out_line;
 
 /// The folder of the home with notes of workspaces that were not swept after a command.
 const NOTES: &str = "unswept";

@@ -8,9 +8,9 @@ use sortie_base::regular_file;
 use toml::Table;
 
 use sortie_base::hidden::is_hidden;
+use sortie_base::truncate::truncate;
 
 use crate::check::stands_for;
-use crate::key::shortened;
 use crate::shape::{SHAPE, Shape};
 use crate::{ConfigError, KeyPath};
 
@@ -116,7 +116,7 @@ pub(crate) fn syntax(file: &Path, text: &str, at: usize, message: &str) -> Confi
         file: file.to_owned(),
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
-        message: shortened(&message, MESSAGE_CHARS),
+        message: truncate(&message, MESSAGE_CHARS),
     }
 }
 

@@ -47,5 +47,5 @@ pub use problem::{
 pub use schema::schema;
 pub use serving::*;
 pub use show::{ShownKey, show};
-pub use trust::{Revoked, TrustError, TrustStore};
 pub use sortie_base::secret::Secret;
+pub use trust::{Revoked, TrustError, TrustStore};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use sortie_text::{first_chars, one_line};
+use sortie_base::truncate::truncate;
+use sortie_text::one_line;
 
 use crate::front_matter::Parsed;
 use crate::{Problem, Severity};
@@ -164,11 +165,7 @@ impl Fields {
 
 /// The value as one short line.
 pub(crate) fn shown(value: &Value) -> String {
-    let line = one_line(&value.to_string());
-    if line.chars().count() <= SHOWN_CHARS {
-        return line;
-    }
-    format!("{}…", first_chars(&line, SHOWN_CHARS))
+    truncate(&one_line(&value.to_string()), SHOWN_CHARS)
 }
 
 /// The text of a value that is no collection.

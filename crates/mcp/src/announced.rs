@@ -332,7 +332,7 @@ mod tests {
             listing(json!([{ "name": "a", "description": "語".repeat(5_000), "inputSchema": {} }]));
         assert_eq!(
             long.tools[0].spec.description.chars().count(),
-            MAX_DESCRIPTION_CHARS
+            MAX_DESCRIPTION_CHARS + "…".chars().count()
         );
         let large: Vec<Value> = (0..100)
             .map(|i| json!({ "name": format!("t{i}"), "inputSchema": { "title": "x".repeat(30_000) } }))

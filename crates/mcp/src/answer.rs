@@ -6,10 +6,11 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use sortie_base::hidden::remove_from_prose;
+use sortie_base::redact::Redactor;
+use sortie_base::truncate::first_bytes;
 use sortie_core::{Image, ToolAnswer, ToolFailure, ToolReply, hex};
 
 use crate::clean::clean_first;
-use sortie_base::redact::Redactor;
 use crate::trouble::Trouble;
 
 /// The most text of one answer; the runtime cuts it further for the model and keeps this much.
@@ -148,9 +149,9 @@ impl Gathered {
     fn add_text(&mut self, mut text: String) {
         let room = MAX_TEXT_BYTES.saturating_sub(self.bytes);
         if text.len() > room {
-            let end = text.floor_char_boundary(room);
-            self.left_out_bytes += text.len() - end;
-            text.truncate(end);
+            let kept = first_bytes(&text, room).len();
+            self.left_out_bytes += text.len() - kept;
+            text.truncate(kept);
         }
         self.bytes += text.len();
         if !text.is_empty() {

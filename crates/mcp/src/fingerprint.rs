@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use sortie_base::truncate::truncate_in_place;
 use sortie_core::hex;
 
 /// The SHA-256 of a tool's announcement: name, title, description, input schema and hints.
@@ -50,10 +51,10 @@ pub(crate) fn announcement(tool: &rmcp::model::Tool) -> String {
     if !annotations.is_null() {
         text.push_str(&format!("annotations: {annotations}\n"));
     }
-    match text.char_indices().nth(MAX_TEXT_CHARS) {
-        None => text,
-        Some((end, _)) => format!("{}…\n", &text[..end]),
+    if truncate_in_place(&mut text, MAX_TEXT_CHARS) {
+        text.push('\n');
     }
+    text
 }
 
 fn annotations(tool: &rmcp::model::Tool) -> Value {

@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use reqwest::header::{HeaderName, HeaderValue};
+use sortie_base::redact::Redactor;
+use sortie_base::secret::Secret;
 
 use crate::config::{Address, Endpoint, Program};
 use crate::expand::expand;
-use sortie_base::redact::Redactor;
-use sortie_base::secret::Secret;
 
 /// Headers that belong to HTTP or to the protocol.
 const RESERVED_HEADERS: [&str; 9] = [

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rmcp::model::{CallToolResponse, CallToolResult, JsonObject};
 use rmcp::service::ServiceError;
+use sortie_base::redact::Redactor;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::Fingerprint;
@@ -16,7 +17,6 @@ use crate::name::check_server_name;
 use crate::pool::PoolSettings;
 use crate::resolved::{Resolved, Surroundings};
 use crate::restarts::Restarts;
-use sortie_base::redact::Redactor;
 use crate::trouble::{Trouble, reason};
 
 /// How long a call waits for a server that must not be started again just yet.

@@ -2,8 +2,9 @@
 
 use std::error::Error;
 
-use crate::clean::clean_first;
 use sortie_base::redact::Redactor;
+
+use crate::clean::clean_first;
 
 /// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 600;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
+use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
 use sortie_core::{Fault, Model, ModelDirectory, ModelError, ModelState, Terms, Timestamp};
 
 use crate::http::{self, HttpModel};
 use crate::price::{self, Price};
 use crate::record::{RecordModel, Recorder, ReplayModel};
-use crate::text::cut;
 use crate::tool_mode::{Learned, ToolSetting};
 use crate::vendor::{self, Environment, ModelFacts, ModelSettings, ProviderSettings};
 use crate::warm::Warm;
@@ -296,7 +296,10 @@ impl Directory {
         };
         let recorder = self.recorder.get_or_init(|| {
             let folder = self.settings.base.join(folder);
-            let recorder = Recorder::open(&folder, Redactor::new(self.secrets().iter().map(Secret::expose)));
+            let recorder = Recorder::open(
+                &folder,
+                Redactor::new(self.secrets().iter().map(Secret::expose)),
+            );
             recorder.map(Arc::new).map_err(|error| {
                 ModelError::fatal(format!("cannot record to {}: {error}", folder.display()))
             })
@@ -394,7 +397,7 @@ fn room(kept: usize, what: &str) -> Result<(), ModelError> {
 
 /// A name without a vendor: the vendor's default is offered if the name is a vendor's.
 fn no_vendor(name: &str) -> ModelError {
-    let shown = cut(name, SHOWN_NAME_CHARS);
+    let shown = truncate(name, SHOWN_NAME_CHARS);
     let vendor = vendor::vendor(name.trim_end_matches('/'));
     let example = vendor.and_then(|vendor| {
         let model = vendor.default_model.as_ref()?;

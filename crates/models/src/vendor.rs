@@ -8,13 +8,13 @@ use serde::Deserialize;
 use sortie_base::nearest::nearest;
 use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
+use sortie_base::truncate::truncate;
 use sortie_base::wildcard;
 use sortie_core::{Fault, ModelError};
 use sortie_wire::{Dialect, Format};
 
 use crate::governor::{Limits, MAX_CONCURRENT};
 use crate::price::Price;
-use crate::text::cut;
 use crate::tool_mode::ToolSetting;
 
 /// How many questions to a model may be under way at first where the vendor has no entry.
@@ -451,9 +451,9 @@ fn unknown(name: &str, known: &[&str]) -> ModelError {
     ModelError::fatal(format!(
         "there is no provider {:?}: {hint}known are {}; another one needs `wire` and `base_url` \
          under [providers.{}] in the configuration",
-        cut(name, SHOWN_NAME_CHARS),
+        truncate(name, SHOWN_NAME_CHARS),
         known.join(", "),
-        cut(name, SHOWN_NAME_CHARS),
+        truncate(name, SHOWN_NAME_CHARS),
     ))
 }
 
@@ -465,7 +465,7 @@ fn format_name(provider: &str, wire: &str) -> Result<&'static str, ModelError> {
         "gemini" | "google" => Ok("gemini"),
         _ => Err(ModelError::fatal(format!(
             "`wire` of [providers.{provider}] is {:?}; it can be anthropic, chat, responses or gemini",
-            cut(wire, SHOWN_NAME_CHARS)
+            truncate(wire, SHOWN_NAME_CHARS)
         ))),
     }
 }

@@ -1,10 +1,11 @@
 //! What is said while it happens: over the WebSocket, and as server-sent events.
 
 use serde::{Deserialize, Serialize};
+use sortie_base::truncate::truncate;
 use sortie_core::{Delivery, Notification, NotificationKind, RunId, SessionKey};
 use utoipa::ToSchema;
 
-use crate::{Balance, Me, Request, Task, schema, task::cut_to, time};
+use crate::{Balance, Me, Request, Task, schema, time};
 
 /// How many characters of a result, of words or of an error stand in an event. The record has them
 /// all.
@@ -351,9 +352,7 @@ impl LiveEvent {
 }
 
 fn short(text: &str) -> String {
-    let mut text = text.to_owned();
-    cut_to(&mut text, LIVE_CHARS);
-    text
+    truncate(text, LIVE_CHARS)
 }
 
 fn kind_of(kind: &NotificationKind) -> Option<LiveKind> {

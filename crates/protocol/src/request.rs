@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sortie_base::truncate::truncate_in_place;
 use sortie_core::{Addressee, Answerer, Layer, OpenRequest, Reply, RequestKind, RunId, SessionKey};
 use utoipa::ToSchema;
 
-use crate::task::cut_to;
 use crate::{schema, time, time_of};
 
 /// Characters of each text of a request in lists and live views. A preview of a usual change fits.
@@ -212,7 +212,7 @@ impl Request {
     #[must_use]
     pub fn summary(mut self) -> Self {
         let mut is_cut = false;
-        let mut cut = |text: &mut String| is_cut |= cut_to(text, REQUEST_CHARS);
+        let mut cut = |text: &mut String| is_cut |= truncate_in_place(text, REQUEST_CHARS);
         if let Some(approval) = &mut self.approval {
             let texts = [
                 &mut approval.exact,
@@ -232,7 +232,7 @@ impl Request {
         }
         if let Some(approval) = &mut self.approval {
             let mut written = approval.arguments.to_string();
-            if cut_to(&mut written, REQUEST_CHARS) {
+            if truncate_in_place(&mut written, REQUEST_CHARS) {
                 approval.arguments = Value::String(written);
                 is_cut = true;
             }

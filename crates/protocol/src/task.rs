@@ -1,6 +1,7 @@
 //! A task: what people call a run.
 
 use serde::{Deserialize, Serialize};
+use sortie_base::truncate::truncate_in_place;
 use sortie_core::{
     ChangesFate, Delivery, Isolation, Lane, Outcome, Priority, Reason, RunId, RunRecord,
     SessionKey, Status, WaitingOn,
@@ -144,32 +145,22 @@ impl From<&RunRecord> for Task {
 }
 
 impl Task {
-    /// The same with long texts cut to [`SUMMARY_CHARS`] characters: what lists and live views need.
+    /// Returns the task with long texts truncated to [`SUMMARY_CHARS`] characters, for lists and live views.
     #[must_use]
     pub fn summary(mut self) -> Self {
-        cut(&mut self.message);
+        shorten(&mut self.message);
         if let Some(result) = &mut self.result {
-            cut(result);
+            shorten(result);
         }
         if let Some(error) = &mut self.error {
-            cut(error);
+            shorten(error);
         }
         self
     }
 }
 
-fn cut(text: &mut String) {
-    cut_to(text, SUMMARY_CHARS);
-}
-
-/// Cuts after so many characters, never inside one; tells whether there were more.
-pub(crate) fn cut_to(text: &mut String, chars: usize) -> bool {
-    let Some((end, _)) = text.char_indices().nth(chars) else {
-        return false;
-    };
-    text.truncate(end);
-    text.push('…');
-    true
+fn shorten(text: &mut String) {
+    truncate_in_place(text, SUMMARY_CHARS);
 }
 
 /// Something that a command left, that would have acted later outside of the sandbox.

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 use sortie_agent::RunState;
+use sortie_base::redact::Redactor;
 use sortie_core::{
     Announcement, Arguments, AuditEntry, AuditStage, BlobId, EdgeMode, EffectId, Event, InboxItem,
     JournalEntry, ResultStatus, Ruling, RunId, RunSpec, Status, ToolCall, ToolResult,
 };
-use sortie_base::redact::Redactor;
-use sortie_text::cut_middle;
+use sortie_text::truncate_middle;
 
 /// How much of one string of the arguments is kept; the journal has all of it.
 const MAX_STRING_CHARS: usize = 2_000;
@@ -119,13 +119,13 @@ fn bounded(value: Value) -> Value {
     if text.len() <= MAX_PARAMETER_BYTES {
         return short;
     }
-    Value::String(cut_middle(&text, MAX_PARAMETER_BYTES / 4, "…").text)
+    Value::String(truncate_middle(&text, MAX_PARAMETER_BYTES / 4, "…").text)
 }
 
 fn shortened(value: Value) -> Value {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => value,
-        Value::String(text) => Value::String(cut_middle(&text, MAX_STRING_CHARS, "…").text),
+        Value::String(text) => Value::String(truncate_middle(&text, MAX_STRING_CHARS, "…").text),
         Value::Array(items) => items.into_iter().map(shortened).collect(),
         Value::Object(fields) => fields
             .into_iter()

@@ -14,7 +14,7 @@ use sortie_core::{
     Touches, Worktree,
 };
 use sortie_policy::{AtUse, ToolFacts};
-use sortie_text::{cut_middle, t, text};
+use sortie_text::{t, text, truncate_middle};
 
 use crate::audit::{self, Auditor};
 use crate::authority::{self, Authority};
@@ -323,7 +323,7 @@ impl<'a> Dispatch<'a> {
         let context = self.context(ready.call, effect, &around);
         let preview = ready.tool.preview(&context, &ready.arguments).await?;
         let clean = self.shared.redactor.redact(&preview).into_owned();
-        Some(cut_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
+        Some(truncate_middle(&clean, MAX_PREVIEW_CHARS, "\n…\n").text)
     }
 
     fn finished(self, ready: &Ready<'a>, reply: ToolReply, elapsed_ms: u64) -> Finished {
@@ -440,7 +440,7 @@ impl<'a> Dispatch<'a> {
 
     /// The answer to a call that nothing ran for, though it was understood.
     fn refused(self, ready: &Ready<'a>, status: ResultStatus, words: &str) -> Finished {
-        let words = cut_middle(words, MAX_REFUSAL_CHARS, "…").text;
+        let words = truncate_middle(words, MAX_REFUSAL_CHARS, "…").text;
         self.answered(ready, status, ToolAnswer::text(words), 0)
     }
 
@@ -449,7 +449,7 @@ impl<'a> Dispatch<'a> {
         let result = ToolResult::not_run(
             call,
             ResultStatus::Error,
-            cut_middle(words, MAX_REFUSAL_CHARS, "…").text,
+            truncate_middle(words, MAX_REFUSAL_CHARS, "…").text,
         );
         let stage = audit::ended(&result, 0, None);
         Finished {

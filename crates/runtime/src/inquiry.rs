@@ -6,7 +6,7 @@ use sortie_core::{
     Addressee, Answerer, ApprovalRequest, EdgeMode, EffectId, Fence, Lang, OpenRequest, Question,
     Reply, Request, RequestId, RequestKind, ResultStatus, RunSpec, Timestamp,
 };
-use sortie_text::{cut_middle, t};
+use sortie_text::{t, truncate_middle};
 
 use crate::runtime::millis;
 
@@ -43,7 +43,7 @@ pub(crate) fn question(
     if !parent_can_answer {
         question.to = Addressee::Person;
     }
-    question.text = cut_middle(&question.text, MAX_QUESTION_CHARS, " […] ").text;
+    question.text = truncate_middle(&question.text, MAX_QUESTION_CHARS, " […] ").text;
     Request {
         id: RequestId::of(effect),
         expires_at,
@@ -133,5 +133,5 @@ pub(crate) fn unanswered(lang: Lang, question: &Question) -> (ResultStatus, Stri
 }
 
 fn bounded(text: &str) -> String {
-    cut_middle(text, MAX_ANSWER_CHARS, "\n…\n").text
+    truncate_middle(text, MAX_ANSWER_CHARS, "\n…\n").text
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sortie_agent::{TranscriptLine, transcript};
+use sortie_base::redact::Redactor;
 use sortie_core::{
     Admission, Admit, Budget, CancelReport, Cancellation, CancelledBy, Clock, Delivery, EndReport,
     InboxItem, Isolation, JournalEntry, Lane, Lang, ListFilter, MAX_MESSAGE_CHARS, Mode,
@@ -14,7 +15,6 @@ use sortie_core::{
     SinkAddress, Skills, Stats, Status, Store, StoreError, StoreResult, Tenant, Timestamp, Tool,
     Unblock, Update, VerifyReport, Worktrees,
 };
-use sortie_base::redact::Redactor;
 use tokio::sync::{Notify, broadcast};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 use sortie_core::{SchemaBounds, Spelling, Tool, ToolSpec};
 use sortie_policy::ToolFacts;
-use sortie_text::cut_middle;
+use sortie_text::truncate_middle;
 
 /// How much of one argument error a model is shown: it may quote the whole argument.
 const MAX_ERROR_CHARS: usize = 300;
@@ -147,7 +147,7 @@ impl Toolbox {
                         } else {
                             format!("{place}: {error}")
                         };
-                        cut_middle(&words, MAX_ERROR_CHARS, "…").text
+                        truncate_middle(&words, MAX_ERROR_CHARS, "…").text
                     })
                     .collect()
             })

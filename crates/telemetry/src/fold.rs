@@ -230,7 +230,7 @@ impl<'a> Fold<'a> {
         attributes.push((names::REQUEST_MODEL, text(model)));
         attributes.push((names::ERROR_TYPE, text(fault.name())));
         let words = match (&entry.event, self.capture) {
-            (Event::ModelFailed { message, .. }, Capture::Content) => content::cut(message),
+            (Event::ModelFailed { message, .. }, Capture::Content) => content::truncate(message),
             (_, Capture::Content | Capture::Facts) => String::new(),
         };
         if let Fault::TextCall { usage } = fault {
@@ -445,7 +445,7 @@ impl<'a> Fold<'a> {
         if self.capture == Capture::Content {
             let arguments = content::arguments(&open.call.arguments);
             attributes.push((names::CALL_ARGUMENTS, text(&arguments)));
-            let result = answer.text.map(content::cut);
+            let result = answer.text.map(content::truncate);
             attributes.extend(result.map(|words| (names::CALL_RESULT, text(&words))));
         }
         self.spans.push(Span {
@@ -475,7 +475,7 @@ impl<'a> Fold<'a> {
         let spec = self.spec;
         let completed = matches!(outcome, Outcome::Completed { .. });
         let words = match self.capture {
-            Capture::Content => outcome.error().map(|words| content::cut(&words)),
+            Capture::Content => outcome.error().map(|words| content::truncate(&words)),
             Capture::Facts => None,
         };
         Span {
@@ -526,7 +526,7 @@ impl<'a> Fold<'a> {
         attributes.extend(of_usage(&self.whole_usage()));
         if self.capture == Capture::Content {
             attributes.extend([
-                (names::LABEL, text(&content::cut(&spec.label))),
+                (names::LABEL, text(&content::truncate(&spec.label))),
                 (
                     names::SYSTEM_INSTRUCTIONS,
                     text(&content::instructions(&spec.agent.prompt)),

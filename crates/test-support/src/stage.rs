@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sortie_base::redact::Redactor;
 use sortie_core::{
     Confinement, Lang, ListFilter, Mode, NoSkills, NoWorktrees, Notification, RunId, RunRecord,
     SandboxMode, Skills, StoreError, Timestamp, Tool, Worktrees,
@@ -18,7 +19,6 @@ use sortie_core::{
 use sortie_protocol::Task;
 use sortie_runtime::{Agents, FileSink, NewRun, Parts, ProcessClock, Runtime, Settings};
 use sortie_store::{Owner, SqliteStore};
-use sortie_base::redact::Redactor;
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
 use tempfile::TempDir;
 use tokio::sync::broadcast;

@@ -2,20 +2,19 @@
 //!
 //! The words live in `messages/*.ftl`; code names them by id through [`t!`] or [`text`]. Ids,
 //! languages and variables are held together by this crate's tests, which also read the rest of
-//! the workspace: a missing key is found there and not by a user. [`cut_columns`] and its
-//! neighbours are the one place where text is shortened.
+//! the workspace: a missing key is found there and not by a user. [`truncate_columns`] and its
+//! neighbours prepare text for terminals.
 
 mod arg;
-mod cut;
+mod columns;
 mod message;
 mod outcome;
 
 pub use arg::Arg;
-pub use cut::{
-    Cut, columns, cut_columns, cut_middle, first_chars, one_line, pad_columns, strip_sequences,
-};
+pub use columns::{columns, one_line, pad_columns, strip_sequences, truncate_columns};
 pub use message::{Source, lang_from, sources, text};
 pub use outcome::outcome_error;
+pub use sortie_base::truncate::{first_chars, truncate_middle};
 pub use sortie_core::Lang;
 
 /// Says the message of this id: `t!(lang, "task-started", label = label, id = id)`.

@@ -1,15 +1,7 @@
 //! Text as a reader sees it: nothing that hides, reorders or moves the cursor.
 
 use sortie_base::hidden::remove_from_prose;
-
-/// The first `max_chars` characters, and how many there are altogether.
-pub(crate) fn cut(text: &str, max_chars: usize) -> (&str, usize) {
-    let total = text.chars().count();
-    match text.char_indices().nth(max_chars) {
-        None => (text, total),
-        Some((end, _)) => (&text[..end], total),
-    }
-}
+use sortie_base::truncate::truncate;
 
 /// The text with line feeds for every line end, at most one empty line in a row, and without
 /// characters that cannot be seen.
@@ -36,10 +28,7 @@ pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
         .filter(|word| !word.is_empty())
         .collect();
     let line = words.join(" ");
-    match cut(&line, max_chars) {
-        (short, total) if total > max_chars => format!("{short}…"),
-        (whole, _) => whole.to_owned(),
-    }
+    truncate(&line, max_chars)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, H
 use reqwest::{Method, Request};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use sortie_base::truncate::first_chars;
 use sortie_core::{
     Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
@@ -15,7 +16,6 @@ use sortie_net::{BodyLimits, Guard, Response, Url};
 
 use crate::aside::Aside;
 use crate::cache::{Cache, Page, may_keep};
-use crate::clean::cut;
 use crate::failure::{status_failure, unreachable};
 use crate::frame::frame;
 use crate::html::{Format, Reading};
@@ -264,7 +264,8 @@ fn text(
     reading: &Reading,
     max_chars: usize,
 ) -> String {
-    let (shown, total) = cut(&reading.text, max_chars);
+    let shown = first_chars(&reading.text, max_chars);
+    let total = reading.text.chars().count();
     let title = match reading.title.as_str() {
         "" => String::new(),
         title => format!("# {title}\n"),

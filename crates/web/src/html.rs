@@ -11,6 +11,7 @@ use dom_smoothie::{Config, Readability, TextMode};
 use html5ever::tendril::{StrTendril, TendrilSink as _};
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, parse_document};
+use sortie_base::truncate::first_bytes;
 use sortie_net::Url;
 
 use crate::clean::{clean, one_line};
@@ -109,7 +110,7 @@ fn parse(html: &str, time: Duration) -> (Document, bool) {
     };
     let deadline = Instant::now() + time;
     let mut parser = parse_document(Document::default(), opts);
-    let mut rest = &html[..html.floor_char_boundary(MAX_HTML_BYTES)];
+    let mut rest = first_bytes(html, MAX_HTML_BYTES);
     let mut cut = rest.len() < html.len();
     while !rest.is_empty() {
         let nodes = parser.tokenizer.sink.sink.tree.len();

@@ -2,6 +2,7 @@
 
 use dom_query::{Document, Matcher, Selection};
 use serde_json::Value;
+use sortie_base::truncate::first_bytes;
 use sortie_net::Url;
 
 use crate::clean::one_line;
@@ -74,7 +75,7 @@ fn from_json(body: &[u8], list: &str, fields: [&str; 3]) -> Result<Vec<Found>, S
 
 /// The words of a field that may have marks of HTML in it.
 fn plain(field: &str) -> String {
-    let field = &field[..field.floor_char_boundary(MAX_FIELD_BYTES)];
+    let field = first_bytes(field, MAX_FIELD_BYTES);
     if !field.contains(['<', '&']) {
         return field.to_owned();
     }

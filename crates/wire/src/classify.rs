@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 use sortie_base::redact::Redactor;
 use sortie_base::retry_after;
+use sortie_base::truncate::truncate;
 use sortie_core::{Fault, ModelError};
 
 use crate::{Dialect, bounds};
@@ -240,8 +241,8 @@ fn sentence(dialect: &Dialect, status: u16, message: &str, advice: &str) -> Stri
         message => message,
     };
     let room =
-        bounds::MESSAGE_CHARS.saturating_sub(who.chars().count() + advice.chars().count() + 5);
-    let message = shortened(message.trim_end_matches(['.', ' ']), room);
+        bounds::MESSAGE_CHARS.saturating_sub(who.chars().count() + advice.chars().count() + 6);
+    let message = truncate(message.trim_end_matches(['.', ' ']), room);
     format!("{who}: {message} ({advice})")
 }
 
@@ -413,13 +414,4 @@ fn one_line(text: &str) -> String {
         .collect::<Vec<_>>()
         .join(" ");
     Redactor::default().redact(&line).into_owned()
-}
-
-fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
-    short.push('…');
-    short
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::json;
 use sortie_core::{AgentDefinition, AgentSource, Lang, ModelChoice};
 use sortie_definitions::{AgentFiles, LoadedAgent};
-use sortie_text::{cut_columns, one_line, strip_sequences, t};
+use sortie_text::{one_line, strip_sequences, t, truncate_columns};
 
 use super::skills::problem_json;
 use crate::equipment::Equipment;
@@ -156,7 +156,7 @@ fn list(settings: &Settings, agents: &[Listed<'_>]) -> String {
                     one_line(&model(lang, &agent.model)),
                     access(lang, agent),
                     source(lang, agent.source),
-                    cut_columns(&one_line(&agent.when_to_use), room),
+                    truncate_columns(&one_line(&agent.when_to_use), room),
                 ]
             })
             .collect(),

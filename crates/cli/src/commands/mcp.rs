@@ -6,7 +6,7 @@ use similar::{ChangeTag, TextDiff};
 use sortie_base::hidden::{is_hidden, write_out, write_out_line};
 use sortie_core::Lang;
 use sortie_mcp::{Pool, ServerReport, ServerState, ToolChange};
-use sortie_text::{cut_columns, t};
+use sortie_text::{t, truncate_columns};
 
 use crate::equipment::Equipment;
 use crate::exit::Exit;
@@ -137,7 +137,7 @@ fn line(name: &str, description: &str) -> String {
     format!(
         "{}: {}",
         write_out_line(name),
-        cut_columns(&write_out_line(description), DESCRIPTION_COLUMNS)
+        truncate_columns(&write_out_line(description), DESCRIPTION_COLUMNS)
     )
 }
 

@@ -12,7 +12,7 @@ use sortie_models::{
     Directory, Found, USUAL_TIMEOUT, VendorListing, discover, prices_as_of, usual_endpoints,
 };
 use sortie_runtime::ProcessClock;
-use sortie_text::{cut_columns, one_line, t};
+use sortie_text::{one_line, t, truncate_columns};
 
 use crate::choice::default_model;
 use crate::exit::Exit;
@@ -214,7 +214,7 @@ async fn check(
         settings.lang,
         "model-answered",
         model = answer.model,
-        words = cut_columns(&one_line(&words), SHOWN_COLUMNS),
+        words = truncate_columns(&one_line(&words), SHOWN_COLUMNS),
         ms = elapsed_ms,
         tokens = tokens(answer.usage)
     ))?;

@@ -7,7 +7,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 use sortie_base::hidden::write_out_line;
 use sortie_definitions::{Problem as FileProblem, Scope, Severity, Skill, Skills};
-use sortie_text::{cut_columns, strip_sequences, t};
+use sortie_text::{strip_sequences, t, truncate_columns};
 
 use crate::exit::Exit;
 use crate::output;
@@ -78,7 +78,7 @@ fn list(settings: &Settings, found: &Skills, json: bool) -> Result<Exit, Problem
                     write_out_line(&skill.name),
                     source(settings, skill.scope),
                     offered(settings, skill),
-                    cut_columns(&write_out_line(&skill.description), DESCRIPTION_COLUMNS),
+                    truncate_columns(&write_out_line(&skill.description), DESCRIPTION_COLUMNS),
                 ]
             })
             .collect();

@@ -9,13 +9,13 @@ use reqwest::{Method, Request, Response, Url};
 use serde_json::Value;
 use sortie_base::redact::Redactor;
 use sortie_base::secret::Secret;
+use sortie_base::truncate::truncate;
 use sortie_core::{AnswerPart, Arguments, DeltaSink, ModelAnswer, ModelError};
 use sortie_wire::{Decoder, Encoded, Flow, Mode, Refusal, bounds};
 use tokio::time::Instant;
 
 use super::{Failure, HttpModel};
 use crate::governor::RateHint;
-use crate::text::cut;
 use crate::tool_mode::unsupported;
 use crate::warm::Lead;
 
@@ -197,7 +197,9 @@ impl<'a> Exchange<'a> {
                     name,
                     arguments,
                 } => {
-                    *provider_id = provider_id.as_deref().map(|id| redactor.redact_known(id).into_owned());
+                    *provider_id = provider_id
+                        .as_deref()
+                        .map(|id| redactor.redact_known(id).into_owned());
                     *name = redactor.redact_known(name).into_owned();
                     match arguments {
                         Arguments::Json(value) => redact_json(value, &redactor),
@@ -241,7 +243,7 @@ impl<'a> Exchange<'a> {
         ModelError::retryable(format!(
             "{} {what}: {}",
             host(&self.url),
-            cut(&causes, SHOWN_CAUSE_CHARS)
+            truncate(&causes, SHOWN_CAUSE_CHARS)
         ))
     }
 }

@@ -1,8 +1,8 @@
 //! Every call is in the audit, with who allowed it, and no secret is.
 
+use sortie_base::redact::Redactor;
 use sortie_core::{AuditFilter, AuditStage, Decision, Mode, Rules};
 use sortie_test_support::stage::Play;
-use sortie_base::redact::Redactor;
 
 const RULES: &str = r#"
   - when: { agent: main, turn: 1 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use sortie_base::truncate::truncate;
 use sortie_core::{
     Arguments, Block, ChildWait, Event, InboxItem, JournalEntry, Message, Notification,
     NotificationKind, Outcome, Reply, ResultStatus, RunId, RunRecord, SharedMessage, ToolResult,
@@ -203,10 +204,7 @@ fn after(text: &str, mark: &str, kind: impl Fn(&char) -> bool, word: &str) -> St
 fn short(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     let one_line = lines.join(" ⏎ ");
-    match one_line.char_indices().nth(SHOWN_CHARS) {
-        None => one_line,
-        Some((at, _)) => format!("{}…", &one_line[..at]),
-    }
+    truncate(&one_line, SHOWN_CHARS)
 }
 
 fn lines(lines: impl Iterator<Item = String>) -> String {

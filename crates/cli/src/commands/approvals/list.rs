@@ -4,7 +4,7 @@ use clap::Args;
 use sortie_base::hidden::write_out_line;
 use sortie_core::{Clock, OpenRequest, RequestFilter, Timestamp};
 use sortie_runtime::ProcessClock;
-use sortie_text::{cut_columns, t};
+use sortie_text::{t, truncate_columns};
 
 use super::{reply_words, request_json, time_left, what};
 use crate::commands::tasks::{all_records, prefixes};
@@ -84,13 +84,13 @@ impl List {
                 request.request.kind.name().to_owned(),
                 prefixes.short(request.task_id),
                 write_out_line(&request.agent),
-                cut_columns(&write_out_line(&request.label), LABEL_COLUMNS),
-                cut_columns(&what(lang, request), WHAT_COLUMNS),
+                truncate_columns(&write_out_line(&request.label), LABEL_COLUMNS),
+                truncate_columns(&what(lang, request), WHAT_COLUMNS),
                 time_left(request, now),
             ];
             if self.all {
                 let words = reply_words(lang, request.reply.as_ref());
-                row.push(cut_columns(&words, WHAT_COLUMNS));
+                row.push(truncate_columns(&words, WHAT_COLUMNS));
             }
             row
         };

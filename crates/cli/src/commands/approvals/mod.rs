@@ -9,7 +9,7 @@ mod show;
 use clap::{Args, Subcommand};
 use sortie_base::hidden::write_out_line;
 use sortie_core::{Lang, OpenRequest, Reply, RequestKind, StoreError, Timestamp};
-use sortie_text::{cut_middle, t};
+use sortie_text::{t, truncate_middle};
 
 use super::times::with_times;
 use crate::approval::shown;
@@ -86,7 +86,7 @@ pub(super) fn what(lang: Lang, request: &OpenRequest) -> String {
     match &request.request.kind {
         RequestKind::Approval(approval) => {
             let words = format!("{}: {}", approval.tool, approval.exact);
-            let words = write_out_line(&cut_middle(&words, WHAT_CHARS, " […] ").text);
+            let words = write_out_line(&truncate_middle(&words, WHAT_CHARS, " […] ").text);
             if approval.dangers.is_empty() {
                 words
             } else {

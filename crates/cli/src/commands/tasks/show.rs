@@ -5,7 +5,7 @@ use serde::Serialize;
 use sortie_core::{Clock, Lang, OpenRequest, RequestFilter, RunRecord, Seq, Timestamp, Usage};
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
-use sortie_text::{cut_middle, one_line, strip_sequences, t};
+use sortie_text::{one_line, strip_sequences, t, truncate_middle};
 
 use super::circumstances::Circumstances;
 use super::{all_records, budget, open, prefixes};
@@ -63,7 +63,7 @@ impl Show {
         if let Some(asked) = asked(lang, &requests) {
             parts.push(asked);
         }
-        let task = cut_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
+        let task = truncate_middle(&strip_sequences(&record.task), TASK_CHARS, "\n[…]\n").text;
         parts.push(format!("{}\n{}", t!(lang, "field-task"), indented(&task)));
         if let Some(children) = children(lang, &record, &all, &prefixes(&all)) {
             parts.push(children);

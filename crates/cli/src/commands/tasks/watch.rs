@@ -8,7 +8,7 @@ use sortie_core::{Clock, ListFilter, RunId, RunRecord, Status};
 use sortie_protocol::Task;
 use sortie_runtime::ProcessClock;
 use sortie_store::ReadStore;
-use sortie_text::{cut_columns, one_line, t};
+use sortie_text::{one_line, t, truncate_columns};
 
 use super::{READ_INTERVAL, all_records, output_columns, prefixes};
 use crate::exit::Exit;
@@ -152,7 +152,7 @@ impl<'a> View<'a> {
         let lines: Vec<String> = text
             .lines()
             .take(usize::from(rows).saturating_sub(1))
-            .map(|line| cut_columns(line, usize::from(columns)))
+            .map(|line| truncate_columns(line, usize::from(columns)))
             .collect();
         terminal
             .clear_last_lines(self.lines_drawn)

@@ -1,14 +1,12 @@
-//! Shortening text without breaking it: by characters for models, by columns for terminals.
+//! Text for terminals: truncated by columns, without escape sequences.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use sortie_base::hidden::remove_from_prose;
+use sortie_base::truncate::ELLIPSIS;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
-
-/// Stands for what was left out at the end of a line; one column wide.
-const ELLIPSIS: &str = "…";
 
 /// The longest control string (a window title, a hyperlink) that is recognised as one. Without a
 /// bound, text that opens one and never closes it would be hidden from the reader.
@@ -17,20 +15,6 @@ const MAX_CONTROL_STRING_CHARS: usize = 4_096;
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 const STRING_TERMINATOR: char = '\u{9c}';
-
-/// A text whose middle may have been left out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// What is left, with the marker where something is missing.
-    pub text: String,
-    /// How many characters are missing; 0 if the text is whole.
-    pub left_out: usize,
-}
-
-/// The first `count` characters, or the whole text if it has fewer.
-pub fn first_chars(text: &str, count: usize) -> &str {
-    text.get(..offset_of_char(text, count)).unwrap_or(text)
-}
 
 /// How many columns of a terminal the text takes.
 pub fn columns(text: &str) -> usize {
@@ -41,7 +25,7 @@ pub fn columns(text: &str) -> usize {
 /// with `…` if something is missing.
 ///
 /// Text from outside goes through [`one_line`] first: here a control character counts as a column.
-pub fn cut_columns(text: &str, max_columns: usize) -> String {
+pub fn truncate_columns(text: &str, max_columns: usize) -> String {
     if columns(text) <= max_columns {
         return text.to_owned();
     }
@@ -59,37 +43,10 @@ pub fn cut_columns(text: &str, max_columns: usize) -> String {
 
 /// Cuts or fills up text to exactly so many columns: a cell of a table.
 pub fn pad_columns(text: &str, exact_columns: usize) -> String {
-    let mut cell = cut_columns(text, exact_columns);
+    let mut cell = truncate_columns(text, exact_columns);
     let missing = exact_columns.saturating_sub(columns(&cell));
     cell.extend(std::iter::repeat_n(' ', missing));
     cell
-}
-
-/// Leaves out the middle of a text that is longer than `max_chars` and puts `marker` in its place.
-///
-/// The result, marker included, has at most `max_chars` characters. Where not even the marker
-/// fits, the head is kept without it.
-pub fn cut_middle(text: &str, max_chars: usize, marker: &str) -> Cut {
-    let total = text.chars().count();
-    if total <= max_chars {
-        return Cut {
-            text: text.to_owned(),
-            left_out: 0,
-        };
-    }
-    let Some(kept) = max_chars.checked_sub(marker.chars().count()) else {
-        return Cut {
-            text: first_chars(text, max_chars).to_owned(),
-            left_out: total - max_chars,
-        };
-    };
-    let left_out = total - kept;
-    let (head, rest) = split_at_char(text, kept.div_ceil(2));
-    let (_, tail) = split_at_char(rest, left_out);
-    Cut {
-        text: format!("{head}{marker}{tail}"),
-        left_out,
-    }
 }
 
 /// Makes text safe to show on one line of a terminal.
@@ -123,16 +80,6 @@ pub fn one_line(text: &str) -> String {
 /// and spaces stay.
 pub fn strip_sequences(text: &str) -> String {
     remove_from_prose(&Visible::new(text).collect::<String>())
-}
-
-fn offset_of_char(text: &str, index: usize) -> usize {
-    text.char_indices()
-        .nth(index)
-        .map_or(text.len(), |(offset, _)| offset)
-}
-
-fn split_at_char(text: &str, index: usize) -> (&str, &str) {
-    text.split_at(offset_of_char(text, index))
 }
 
 /// The characters of a text without its terminal escape sequences (ECMA-48).
