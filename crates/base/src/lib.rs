@@ -3,6 +3,7 @@
 //! A rule that several crates need lives here once. This crate depends on no other crate of the
 //! workspace, so any of them may use it.
 
+pub mod atomic_file;
 pub mod exact_folder;
 pub mod glob_nesting;
 pub mod hidden;

@@ -9,15 +9,14 @@
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::process::{getegid, geteuid};
 
+use crate::atomic_file::sync_parent;
 use crate::regular_file;
 
 /// Mode of a private file: its owner reads and writes it.
@@ -524,7 +523,7 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
         match DirBuilder::new().mode(FOLDER_MODE).create(folder) {
             Ok(()) => {
                 fs::set_permissions(folder, Permissions::from_mode(FOLDER_MODE))?;
-                sync_entry(folder)?;
+                sync_parent(folder)?;
             }
             // Another process made it meanwhile.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && folder.is_dir() => {}
@@ -532,37 +531,6 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// Replaces a file by one that only its owner can read, whatever the umask: readers see the old content
-/// or the new one, also after a power loss.
-pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    let draft = PathBuf::from(name);
-    match fs::remove_file(&draft) {
-        Ok(()) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    let mut file = OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .mode(FILE_MODE)
-        .open(&draft)?;
-    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&draft, path)?;
-    sync_entry(path)
-}
-
-/// A new name survives a power loss only once its folder is on disk.
-fn sync_entry(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        Some(_) | None => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use sortie_base::{private_files, process, regular_file};
+use sortie_base::{atomic_file, process, regular_file};
 use sortie_protocol::Proof;
 use sortie_store::Owner;
 use tokio::time::Instant;
@@ -240,7 +240,7 @@ impl Notice {
     fn write(&self) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(&self.file)?;
         text.push(b'\n');
-        private_files::replace(&self.path, &text)
+        atomic_file::replace(&self.path, &text)
     }
 }
 

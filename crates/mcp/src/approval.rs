@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::{atomic_file, private_files};
 
 use crate::Fingerprint;
 
@@ -167,13 +168,13 @@ impl ApprovalFile {
             known.for_each(|known| known.text = None);
             whole = text(&written)?;
         }
-        replace(&self.file, &whole).map_err(unusable)
+        atomic_file::replace(&self.file, whole.as_bytes()).map_err(unusable)
     }
 
     /// Held while the file is changed, by one process at a time. Beside it, as the file is replaced.
     fn lock(&self) -> Result<File, ApprovalError> {
         let locked = || {
-            sortie_base::private_files::make_folder(folder_of(&self.file))?;
+            private_files::make_folder(folder_of(&self.file))?;
             let mut options = OpenOptions::new();
             options
                 .create(true)
@@ -229,17 +230,6 @@ impl Approvals for ApprovalFile {
         drop(lock);
         Ok(())
     }
-}
-
-/// Replaces a file at once: readers see the old text or the new one.
-fn replace(file: &Path, text: &str) -> io::Result<()> {
-    let folder = folder_of(file);
-    // A temporary file is its owner's only.
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(text.as_bytes())?;
-    temporary.as_file().sync_all()?;
-    temporary.persist(file)?;
-    File::open(folder)?.sync_all()
 }
 
 fn folder_of(file: &Path) -> &Path {

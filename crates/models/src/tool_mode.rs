@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use sortie_base::{private_files, regular_file};
+use sortie_base::{atomic_file, private_files, regular_file};
 use sortie_wire::ToolMode;
 
 /// How many models are remembered: more than anybody asks.
@@ -248,7 +248,7 @@ fn write(path: &Path, file: &File) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         private_files::make_folder(folder)?;
     }
-    private_files::replace(path, &serde_json::to_vec_pretty(file)?)
+    atomic_file::replace(path, &serde_json::to_vec_pretty(file)?)
 }
 
 #[cfg(test)]

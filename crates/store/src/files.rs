@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sortie_base::atomic_file;
+
 use crate::fault::{Done, Fault};
 use crate::schema;
 
@@ -53,7 +55,7 @@ pub(crate) fn make_database(database: &Path) -> Done<()> {
         let complete = File::open(&draft).and_then(|file| file.sync_all());
         complete.map_err(broken)?;
         fs::rename(&draft, database).map_err(broken)?;
-        platform::keep_entry(database).map_err(broken)?;
+        atomic_file::sync_parent(database).map_err(broken)?;
     }
     // SQLite gives its other files the rights of this one.
     open_private_file(database).map(drop).map_err(broken)
@@ -95,7 +97,6 @@ mod platform {
     use std::fs::{File, OpenOptions, Permissions};
     use std::io;
     use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-    use std::path::Path;
 
     const FILE_MODE: u32 = 0o600;
 
@@ -106,14 +107,6 @@ mod platform {
     pub(super) fn tighten(file: &File) -> io::Result<()> {
         file.set_permissions(Permissions::from_mode(FILE_MODE))
     }
-
-    /// A new name survives a power loss only once its folder is on disk.
-    pub(super) fn keep_entry(path: &Path) -> io::Result<()> {
-        match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-            Some(_) | None => Ok(()),
-        }
-    }
 }
 
 #[cfg(not(unix))]
@@ -122,15 +115,10 @@ mod platform {
 
     use std::fs::{File, OpenOptions};
     use std::io;
-    use std::path::Path;
 
     pub(super) fn owner_only_file(_options: &mut OpenOptions) {}
 
     pub(super) fn tighten(_file: &File) -> io::Result<()> {
-        Ok(())
-    }
-
-    pub(super) fn keep_entry(_path: &Path) -> io::Result<()> {
         Ok(())
     }
 }

@@ -256,18 +256,10 @@ fn circular_links_and_missing_folders_end_the_walk() {
 }
 
 #[test]
-fn new_files_and_folders_are_private_and_replaced_whole() {
+fn new_folders_are_private() {
     let (_folder, home) = home();
     let deep = home.join("one/two");
     make_folder(&deep).unwrap();
     assert_eq!(mode_of(&home.join("one")), FOLDER_MODE);
     assert_eq!(mode_of(&deep), FOLDER_MODE);
-    let file = deep.join("file.json");
-    fs::write(&file, "old").unwrap();
-    mode(&file, 0o666);
-    fs::write(deep.join("file.json.new"), "left by a crash").unwrap();
-    replace(&file, b"new").unwrap();
-    assert_eq!(fs::read(&file).unwrap(), b"new");
-    assert_eq!(mode_of(&file), FILE_MODE);
-    assert_eq!(fs::read_dir(&deep).unwrap().count(), 1);
 }

@@ -8,6 +8,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sortie_base::atomic_file;
 use sortie_base::private_files::{self, Class, Finding, Refusal, Verdict};
 use sortie_base::regular_file;
 use sortie_core::{Tenant, Timestamp};
@@ -553,7 +554,7 @@ fn first_name(contents: &Contents) -> String {
 
 /// Writes a file that only its owner can read, all of it or nothing.
 fn write_private(path: &Path, bytes: &[u8]) -> Result<(), KeyError> {
-    private_files::replace(path, bytes).map_err(|source| KeyError::File {
+    atomic_file::replace(path, bytes).map_err(|source| KeyError::File {
         doing: "write",
         path: path.to_owned(),
         source,
