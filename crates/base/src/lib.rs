@@ -15,5 +15,6 @@ pub mod redact;
 pub mod regular_file;
 pub mod retry_after;
 pub mod secret;
+pub mod sse;
 pub mod truncate;
 pub mod wildcard;

@@ -3,15 +3,21 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use sortie_base::sse;
 use sortie_protocol::{Control, LiveEvent};
 
 use crate::ClientError;
 use crate::client::Client;
-use crate::sse::{Decoder, Sent};
 
 /// How long a server may say nothing before the connection counts as broken; it says that it lives
 /// every quarter of a minute.
 const SILENCE: Duration = Duration::from_secs(60);
+
+/// The stream has no end. Events of the server are far below the limit: a peer that sends more is not it.
+const LIMITS: sse::Limits = sse::Limits {
+    event_bytes: 16 << 20,
+    stream_bytes: None,
+};
 
 /// Something that the server said.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +33,8 @@ pub enum Heard {
 #[derive(Debug)]
 pub struct EventStream {
     response: reqwest::Response,
-    decoder: Decoder,
-    whole: VecDeque<Sent>,
+    reader: sse::Reader,
+    whole: VecDeque<sse::Event>,
     last_id: Option<String>,
     /// Whether the server was asked to go on somewhere and has not said anything yet. If it begins
     /// with a snapshot, it could not.
@@ -44,7 +50,7 @@ impl EventStream {
     ) -> Self {
         Self {
             response,
-            decoder: Decoder::default(),
+            reader: sse::Reader::new(LIMITS),
             whole: VecDeque::new(),
             is_going_on: last_id.is_some(),
             last_id,
@@ -85,9 +91,11 @@ impl EventStream {
                 Ok(Err(source)) => return Err(self.client.broken(source)),
                 Err(_) => return Err(self.client.slow(SILENCE)),
             };
-            let whole = self.decoder.take(&part);
-            let whole = whole.map_err(|_| self.client.strange("an event without an end"))?;
-            self.whole.extend(whole);
+            let mut rest = part.as_ref();
+            let unreadable = |_| self.client.strange("an event without an end");
+            while let Some(event) = self.reader.next(&mut rest).map_err(unreadable)? {
+                self.whole.push_back(event);
+            }
         }
     }
 }

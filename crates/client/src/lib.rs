@@ -8,7 +8,6 @@
 mod client;
 mod error;
 mod events;
-mod sse;
 
 pub use client::Client;
 pub use error::ClientError;
