@@ -16,5 +16,6 @@ pub mod regular_file;
 pub mod retry_after;
 pub mod secret;
 pub mod sse;
+pub mod token_bucket;
 pub mod truncate;
 pub mod wildcard;

@@ -168,7 +168,7 @@ fn a_readable_store_is_tightened_and_a_readable_secret_reported() {
         0o644,
         "the report stays until the secret is replaced"
     );
-    replace(&token, b"y").unwrap();
+    crate::atomic_file::replace(&token, b"y").unwrap();
     assert_eq!(enforce(&home, &files).unwrap(), []);
 }
 
