@@ -3,11 +3,11 @@
 use toml::{Table, Value};
 
 use sortie_base::hidden::is_hidden;
+use sortie_base::nearest::nearest;
 use sortie_base::truncate::truncate;
 
 use crate::case::snake;
 use crate::key::quoted;
-use crate::nearest::nearest;
 use crate::shape::{Leaf, SHAPE, Shape, Text};
 use crate::{Expected, Fault, Found, KeyPath, MAX_WARNINGS, Origin, UrlFault, Warning};
 

@@ -20,7 +20,6 @@ mod file;
 mod flag;
 mod key;
 mod load;
-mod nearest;
 mod origin;
 #[cfg(test)]
 mod page;

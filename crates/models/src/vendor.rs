@@ -446,8 +446,8 @@ fn configured(
 }
 
 fn unknown(name: &str, known: &[&str]) -> ModelError {
-    let hint =
-        nearest(name, known).map_or_else(String::new, |near| format!("did you mean `{near}`? "));
+    let hint = nearest(name, known.iter().copied())
+        .map_or_else(String::new, |near| format!("did you mean `{near}`? "));
     ModelError::fatal(format!(
         "there is no provider {:?}: {hint}known are {}; another one needs `wire` and `base_url` \
          under [providers.{}] in the configuration",

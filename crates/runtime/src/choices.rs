@@ -219,7 +219,7 @@ pub(crate) fn unknown_tools<'a>(
                 .collect();
             Some(UnknownTool {
                 rule: text.clone(),
-                nearest: nearest(&folded, &names).map(str::to_owned),
+                nearest: nearest(&folded, names).map(str::to_owned),
             })
         })
         .collect()

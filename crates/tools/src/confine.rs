@@ -22,6 +22,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use sortie_base::exact_folder;
+use sortie_base::nearest::similarity;
 use sortie_core::ToolFailure;
 
 use crate::gate::{Gate, Verdict};
@@ -40,7 +41,7 @@ pub(crate) const MAX_DIRECTORY_ENTRIES: usize = 50_000;
 /// How many similar names are named when a file is missing.
 const MAX_SIMILAR_NAMES: usize = 3;
 /// How much a name must resemble the one asked for, from 0 to 1.
-const SIMILAR_ENOUGH: f32 = 0.6;
+const SIMILAR_ENOUGH: f64 = 0.5;
 
 const DIRECTORY_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -342,16 +343,15 @@ impl Workspace {
         else {
             return Vec::new();
         };
-        let name = name.to_string_lossy().to_lowercase();
-        let mut scored: Vec<(f32, String)> = entries
+        let name = name.to_string_lossy();
+        let mut scored: Vec<(f64, String)> = entries
             .iter()
             .take(1000)
             .map(|entry| {
-                let other = entry.name.to_string_lossy().to_lowercase();
-                let ratio = similar::TextDiff::from_chars(name.as_str(), other.as_str()).ratio();
-                (ratio, folder.join(&entry.name).display().to_string())
+                let similarity = similarity(&name, &entry.name.to_string_lossy());
+                (similarity, folder.join(&entry.name).display().to_string())
             })
-            .filter(|(ratio, _)| *ratio >= SIMILAR_ENOUGH)
+            .filter(|(similarity, _)| *similarity >= SIMILAR_ENOUGH)
             .collect();
         scored.sort_by(|left, right| right.0.total_cmp(&left.0));
         scored
