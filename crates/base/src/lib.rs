@@ -4,6 +4,7 @@
 //! workspace, so any of them may use it.
 
 pub mod atomic_file;
+pub mod beneath;
 pub mod exact_folder;
 pub mod glob_nesting;
 pub mod hidden;

@@ -58,7 +58,7 @@ fn provider_settings(
         .as_ref()
         .and_then(|name| variables.get(name))
         .map(String::as_str);
-    let key = provider.api_key.as_ref().map(sortie_config::Secret::expose);
+    let key = provider.api_key.as_ref().map(Secret::expose);
     ProviderSettings {
         wire: provider.wire.map(|wire| wire_name(wire).to_owned()),
         base_url: provider.base_url.clone(),

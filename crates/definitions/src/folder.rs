@@ -5,19 +5,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read as _;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::io::{ErrorKind, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, openat};
 use rustix::io::Errno;
+use sortie_base::beneath::Resolver;
+use sortie_base::exact_folder;
 
 /// How many entries of one folder are looked at.
 pub(crate) const MAX_ENTRIES: usize = 4_096;
-/// How often the kernel is asked again when renames disturb the resolution of `..`.
-#[cfg(target_os = "linux")]
-const MAX_RETRIES: u32 = 256;
 
 const FOLDER_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -90,8 +89,11 @@ impl Folder {
 
     /// Opens a folder by a path that no symbolic link may be part of.
     pub(crate) fn open_exact(path: &Path) -> Result<Self, FolderError> {
-        let descriptor =
-            open_without_links(path, FOLDER_FLAGS).map_err(|errno| explain(errno, path))?;
+        let descriptor = exact_folder::open(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => FolderError::Missing,
+            ErrorKind::NotADirectory => FolderError::Outside(path.to_owned()),
+            _ => FolderError::System(error),
+        })?;
         Ok(Self {
             descriptor,
             path: path.to_owned(),
@@ -174,7 +176,9 @@ impl Folder {
     }
 
     fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, FolderError> {
-        open_beneath(self.descriptor.as_fd(), path, flags)
+        let root = self.descriptor.as_fd();
+        Resolver::detect(root)
+            .open(root, path, flags)
             .map_err(|errno| explain(errno, &self.path))
     }
 
@@ -207,74 +211,6 @@ fn explain(errno: Errno, folder: &Path) -> FolderError {
         Errno::NXIO => FolderError::NotAFile,
         other => FolderError::System(other.into()),
     }
-}
-
-#[cfg(target_os = "linux")]
-fn open_beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    use rustix::fs::ResolveFlags;
-    open_by_kernel(root, path, flags, ResolveFlags::BENEATH)
-        .unwrap_or_else(|| open_by_components(root, path, flags))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn open_beneath(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    open_by_components(root, path, flags)
-}
-
-fn open_without_links(path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    #[cfg(target_os = "linux")]
-    if let Some(done) = open_by_kernel(CWD, path, flags, rustix::fs::ResolveFlags::NO_SYMLINKS) {
-        return done;
-    }
-    let root = openat(CWD, "/", FOLDER_FLAGS, Mode::empty())?;
-    let below = path.strip_prefix("/").map_err(|_| Errno::XDEV)?;
-    open_by_components(root.as_fd(), below, flags)
-}
-
-/// Lets the kernel resolve the whole path, which no race can cheat; `None` where it cannot.
-#[cfg(target_os = "linux")]
-fn open_by_kernel(
-    root: BorrowedFd<'_>,
-    path: &Path,
-    flags: OFlags,
-    resolve: rustix::fs::ResolveFlags,
-) -> Option<Result<OwnedFd, Errno>> {
-    use rustix::fs::{ResolveFlags, openat2};
-    let resolve = resolve | ResolveFlags::NO_MAGICLINKS;
-    for _ in 0..MAX_RETRIES {
-        match openat2(root, path, flags, Mode::empty(), resolve) {
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            // Old kernels lack the call; some container filters forbid it.
-            Err(Errno::NOSYS | Errno::PERM) => return None,
-            done => return Some(done),
-        }
-    }
-    Some(Err(Errno::AGAIN))
-}
-
-/// Opens component by component; symbolic links and `..` are refused.
-fn open_by_components(root: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let flags = flags | OFlags::NOFOLLOW;
-    let mut here = openat(root, ".", FOLDER_FLAGS, Mode::empty())?;
-    let mut components = path.components().peekable();
-    while let Some(component) = components.next() {
-        match component {
-            Component::CurDir => {}
-            Component::Normal(name) => {
-                let is_last = components.peek().is_none();
-                let flags = if is_last {
-                    flags
-                } else {
-                    FOLDER_FLAGS | OFlags::NOFOLLOW
-                };
-                here = openat(&here, name, flags, Mode::empty())?;
-            }
-            Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err(Errno::XDEV);
-            }
-        }
-    }
-    Ok(here)
 }
 
 #[cfg(test)]

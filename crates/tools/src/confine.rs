@@ -6,7 +6,6 @@
 //! are renamed over it, so that they are atomic and never reach a file that a hard link shares
 //! with the world outside.
 
-mod beneath;
 mod kept;
 mod place;
 mod protected;
@@ -21,12 +20,12 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
+use sortie_base::beneath::Resolver;
 use sortie_base::exact_folder;
 use sortie_base::nearest::similarity;
 use sortie_core::ToolFailure;
 
 use crate::gate::{Gate, Verdict};
-use beneath::Resolver;
 pub(crate) use kept::Kept;
 use kept::KeptInside;
 pub(crate) use place::{NewContent, Parents, Place};
@@ -132,7 +131,7 @@ impl Workspace {
                 root.display(),
             ))
         })?;
-        let resolver = Resolver::detect(directory.as_fd());
+        let resolver = resolver(directory.as_fd());
         Ok(Self {
             root: root.to_owned(),
             directory,
@@ -392,6 +391,15 @@ impl Workspace {
     pub(crate) fn with_components_only(mut self) -> Self {
         self.resolver = Resolver::Components;
         self
+    }
+}
+
+/// Returns how paths are resolved beneath the workspace. Links are followed only where the kernel tells
+/// where they led: policy decides about that path.
+fn resolver(directory: BorrowedFd<'_>) -> Resolver {
+    match real::path_of(directory) {
+        Ok(_) => Resolver::detect(directory),
+        Err(_) => Resolver::Components,
     }
 }
 
