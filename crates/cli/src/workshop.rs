@@ -10,14 +10,13 @@ use sortie_base::hidden::write_out_line;
 use sortie_config::{McpServerConfig, SandboxChoice, Secret, TrustStore};
 use sortie_core::Tool;
 use sortie_definitions::{AgentFiles, McpServer, SkillTool};
+use sortie_fetch::{Allow, Guard, HostRule, SearchSettings, WebFetch, WebSearch};
 use sortie_mcp::{
     ApprovalFile, Endpoint, Pool, PoolSettings, ServerConfig, ServerState, parse_mcp_json,
 };
-use sortie_net::{Allow, Guard, HostRule};
 use sortie_sandbox::{Mode, Offer, Places, Sandbox, probe};
 use sortie_text::t;
 use sortie_tools::{ExecSettings, ToolSettings, standard_tools};
-use sortie_web::{SearchSettings, WebFetch, WebSearch};
 
 use crate::output;
 use crate::problem::Problem;

@@ -20,7 +20,7 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::{ClientHandler, ClientLifecycleMode, Peer, RoleClient, serve_client_with_lifecycle};
 use serde::Deserialize as _;
 use serde_json::Value;
-use sortie_net::Guard;
+use sortie_fetch::Guard;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::http::GuardedClient;

@@ -18,7 +18,7 @@ use rmcp::transport::common::http_header::{
 use rmcp::transport::streamable_http_client::{
     SseError, StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
 };
-use sortie_net::{Guard, Url};
+use sortie_fetch::{Guard, Url};
 use sse_stream::{Sse, SseStream};
 
 use crate::clean::clean_first;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::stream::{self, StreamExt as _};
 use sortie_core::{Tool, ToolSpec};
-use sortie_net::Guard;
+use sortie_fetch::Guard;
 
 use crate::announced::Announced;
 use crate::approval::Seen;

@@ -10,7 +10,7 @@ use crate::shell::{cargo, output};
 /// Shared primitives: every crate may depend on it.
 const BASE: &str = "sortie-base";
 /// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
-const MAY_KNOW: [(&str, &[&str]); 23] = [
+const MAY_KNOW: [(&str, &[&str]); 22] = [
     (BASE, &[]),
     ("sortie-core", &[]),
     ("sortie-config", &[]),
@@ -21,10 +21,9 @@ const MAY_KNOW: [(&str, &[&str]); 23] = [
     ("sortie-policy", &["sortie-core", "sortie-shell"]),
     ("sortie-wire", &["sortie-core"]),
     ("sortie-models", &["sortie-core", "sortie-wire"]),
-    ("sortie-net", &[]),
     ("sortie-page", &[]),
-    ("sortie-web", &["sortie-core", "sortie-net"]),
-    ("sortie-mcp", &["sortie-core", "sortie-net"]),
+    ("sortie-fetch", &["sortie-core"]),
+    ("sortie-mcp", &["sortie-core", "sortie-fetch"]),
     (
         "sortie-tools",
         &["sortie-core", "sortie-sandbox", "sortie-shell"],

@@ -9,8 +9,8 @@ use axum::routing::any;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
+use sortie_fetch::{Allow, Guard, HostRule};
 use sortie_mcp::ServerState;
-use sortie_net::{Allow, Guard, HostRule};
 use tokio::net::TcpListener;
 
 use crate::server::TestServer;

@@ -2,13 +2,13 @@
 
 use std::error::Error as _;
 
+use crate::{NetError, Response};
 use reqwest::StatusCode;
 use reqwest::header::{DATE, RETRY_AFTER};
 use sortie_base::retry_after;
 use sortie_core::ToolFailure;
-use sortie_net::{NetError, Response};
 
-use crate::clean::one_line;
+use crate::tools::clean::one_line;
 
 /// The longest reason of somebody else's that stands in a sentence of ours.
 const MAX_REASON_CHARS: usize = 120;

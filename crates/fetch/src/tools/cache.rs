@@ -7,8 +7,8 @@ use std::time::Duration;
 use reqwest::header::{CACHE_CONTROL, HeaderMap};
 use tokio::time::Instant;
 
-use crate::html::Format;
-use crate::page::Content;
+use crate::tools::html::Format;
+use crate::tools::page::Content;
 
 /// How long a page is good for.
 const MAX_AGE: Duration = Duration::from_secs(15 * 60);
@@ -95,7 +95,7 @@ pub(crate) fn may_keep(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::html::Reading;
+    use crate::tools::html::Reading;
 
     fn page(text: &str) -> Arc<Page> {
         Arc::new(Page {

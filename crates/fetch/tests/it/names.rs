@@ -1,6 +1,6 @@
 //! Names: resolved once, judged whole, and connected to nowhere else.
 
-use sortie_net::{NetError, Refused, Url};
+use sortie_fetch::{NetError, Refused, Url};
 
 use crate::server::{Server, answer};
 use crate::{Table, anybody, guard};

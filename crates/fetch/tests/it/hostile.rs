@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_net::{BodyLimits, Url};
+use sortie_fetch::{BodyLimits, Url};
 
 use crate::server::{Answer, Server, Then, answer};
 use crate::{Table, anybody, guard};

@@ -1,6 +1,6 @@
 //! What the text of a URL tells.
 
-use sortie_net::{Allow, Guard, Url};
+use sortie_fetch::{Allow, Guard, Url};
 
 use crate::allow;
 
@@ -107,7 +107,7 @@ fn nothing_else_is() {
     let name = format!("http://{}example/", "a.".repeat(130));
     let long = format!(
         "http://example.org/{}",
-        "a".repeat(sortie_net::MAX_URL_BYTES)
+        "a".repeat(sortie_fetch::MAX_URL_BYTES)
     );
     for url in [label, name, long] {
         guard.check(&Url::parse(&url).unwrap()).expect_err(&url);

@@ -1,13 +1,13 @@
 //! Finding the results in an answer of a provider.
 
+use crate::Url;
 use dom_query::{Document, Matcher, Selection};
 use serde_json::Value;
 use sortie_base::truncate::first_bytes;
-use sortie_net::Url;
 
-use crate::clean::one_line;
-use crate::html::document;
-use crate::provider::Answers;
+use crate::tools::clean::one_line;
+use crate::tools::html::document;
+use crate::tools::provider::Answers;
 
 /// The longest parts of one result.
 const MAX_TITLE_CHARS: usize = 200;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::{BodyLimits, Guard, Response, Url};
 use async_trait::async_trait;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use reqwest::{Method, Request};
@@ -12,15 +13,14 @@ use sortie_base::truncate::first_chars;
 use sortie_core::{
     Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
-use sortie_net::{BodyLimits, Guard, Response, Url};
 
-use crate::aside::Aside;
-use crate::cache::{Cache, Page, may_keep};
-use crate::failure::{status_failure, unreachable};
-use crate::frame::frame;
-use crate::html::{Format, Reading};
-use crate::input::{parse, whole};
-use crate::page::{Content, Raw, render};
+use crate::tools::aside::Aside;
+use crate::tools::cache::{Cache, Page, may_keep};
+use crate::tools::failure::{status_failure, unreachable};
+use crate::tools::frame::frame;
+use crate::tools::html::{Format, Reading};
+use crate::tools::input::{parse, whole};
+use crate::tools::page::{Content, Raw, render};
 
 /// The most of an answer that is read.
 const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;

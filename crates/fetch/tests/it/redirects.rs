@@ -1,7 +1,7 @@
 //! Where an answer points is checked as if somebody had asked for it.
 
 use reqwest::{Method, Request};
-use sortie_net::{MAX_REDIRECTS, Response, Url};
+use sortie_fetch::{MAX_REDIRECTS, Response, Url};
 
 use crate::server::{Answer, Seen, Server, answer, redirect};
 use crate::{Table, anybody, guard};
@@ -9,7 +9,7 @@ use crate::{Table, anybody, guard};
 /// One server under two names, of which `start.example` redirects.
 struct Stage {
     server: Server,
-    guard: sortie_net::Guard,
+    guard: sortie_fetch::Guard,
 }
 
 impl Stage {

@@ -6,15 +6,15 @@
 
 use std::time::{Duration, Instant};
 
+use crate::Url;
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Config, Readability, TextMode};
 use html5ever::tendril::{StrTendril, TendrilSink as _};
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, parse_document};
 use sortie_base::truncate::first_bytes;
-use sortie_net::Url;
 
-use crate::clean::{clean, one_line};
+use crate::tools::clean::{clean, one_line};
 
 /// The most of a page that is parsed.
 const MAX_HTML_BYTES: usize = 3 * 1024 * 1024;

@@ -1,9 +1,9 @@
 use serde_json::json;
 use sortie_base::secret::Secret;
-use sortie_web::{BadSearch, SearchSettings, WebSearch};
+use sortie_fetch::{BadSearch, SearchSettings, WebSearch};
 
+use super::{call, call_denying, unframed};
 use crate::server::{Answer, Server, Then, answer, redirect};
-use crate::{call, call_denying, unframed};
 
 const KEY: &str = "hunter2-hunter2";
 

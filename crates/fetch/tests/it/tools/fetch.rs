@@ -3,11 +3,11 @@ use std::time::Duration;
 use serde_json::json;
 use sortie_core::Touches;
 use sortie_core::{Recovery, Tool as _};
-use sortie_net::{Allow, Guard};
-use sortie_web::WebFetch;
+use sortie_fetch::WebFetch;
+use sortie_fetch::{Allow, Guard};
 
+use super::{call, call_denying, unframed};
 use crate::server::{Answer, Seen, Server, Then, answer, redirect};
-use crate::{call, call_denying, unframed};
 
 struct Stage {
     server: Server,

@@ -1,11 +1,11 @@
 //! An answer of a server as something that a model can read.
 
+use crate::Url;
 use sortie_core::{Image, ToolFailure};
-use sortie_net::Url;
 
-use crate::charset::decode;
-use crate::clean::clean;
-use crate::html::{Format, Reading, read};
+use crate::tools::charset::decode;
+use crate::tools::clean::clean;
+use crate::tools::html::{Format, Reading, read};
 
 /// The largest picture that a model is shown; providers refuse more.
 const MAX_PICTURE_BYTES: usize = 3 * 1024 * 1024;

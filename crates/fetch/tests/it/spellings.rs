@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, TestRunner};
-use sortie_net::{Allow, Guard, Reach, Url, reach};
+use sortie_fetch::{Allow, Guard, Reach, Url, reach};
 
 use crate::server::{Server, answer};
 use crate::{Table, anybody, guard};

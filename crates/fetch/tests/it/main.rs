@@ -7,6 +7,8 @@ mod names;
 mod redirects;
 mod server;
 mod spellings;
+#[cfg(feature = "tools")]
+mod tools;
 mod urls;
 
 use std::collections::BTreeMap;
@@ -16,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use sortie_net::{Allow, Guard, Resolver};
+use sortie_fetch::{Allow, Guard, Resolver};
 
 /// Answers from a table; a name's n-th question gets its n-th answer, and then the last one again.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::{Allow, BodyLimits, Guard, GuardError, HostRule, Response, Url};
 use async_trait::async_trait;
 use reqwest::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Request, StatusCode};
@@ -12,14 +13,13 @@ use sortie_base::secret::Secret;
 use sortie_core::{
     Recovery, Spelling, Tool, ToolAnswer, ToolContext, ToolFailure, ToolReply, ToolSpec, Touches,
 };
-use sortie_net::{Allow, BodyLimits, Guard, GuardError, HostRule, Response, Url};
 
-use crate::aside::Aside;
-use crate::failure::{retry_after, status_failure, unreachable};
-use crate::frame::frame;
-use crate::input::{parse, whole};
-use crate::provider::{Asks, PROVIDERS, Provider};
-use crate::results::{Found, results};
+use crate::tools::aside::Aside;
+use crate::tools::failure::{retry_after, status_failure, unreachable};
+use crate::tools::frame::frame;
+use crate::tools::input::{parse, whole};
+use crate::tools::provider::{Asks, PROVIDERS, Provider};
+use crate::tools::results::{Found, results};
 
 /// How many results are given where nothing else is said.
 const DEFAULT_COUNT: usize = 8;
