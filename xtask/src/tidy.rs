@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the architecture, as code.
 
 mod arrows;
+mod copies;
 mod sources;
 
 use anyhow::{Result, bail};

@@ -1,6 +1,6 @@
 //! Recognizes binary content, and shortens text and bytes between characters.
 
-use sortie_base::truncate::truncate;
+use sortie_base::truncate::{first_bytes, truncate};
 
 /// How many bytes are looked at to tell text from binary.
 const BINARY_PROBE_BYTES: usize = 8 * 1024;
@@ -12,7 +12,7 @@ pub(crate) fn is_binary(bytes: &[u8]) -> bool {
 
 /// Returns at most `max_chars` characters around the byte `at`, with `…` where text is missing.
 pub(crate) fn truncate_around(text: &str, at: usize, max_chars: usize) -> String {
-    let before = text[..text.floor_char_boundary(at)].chars().count();
+    let before = first_bytes(text, at).chars().count();
     let skipped = before.saturating_sub(max_chars / 2);
     if skipped == 0 || text.chars().count() <= max_chars {
         return truncate(text, max_chars);

@@ -1,7 +1,8 @@
 //! What a model is told about the skills it has: names and purposes, within a bound.
 
+use sortie_base::truncate::truncate;
 use sortie_core::{Lang, SkillRef};
-use sortie_text::{first_chars, one_line};
+use sortie_text::one_line;
 
 /// How many characters of each description are tried in turn until everything fits.
 const DESCRIPTION_CHARS: [usize; 6] = [2_048, 512, 256, 128, 64, 0];
@@ -43,13 +44,9 @@ fn render(skills: &[SkillRef], shown: usize, lang: Lang, description_chars: usiz
         text.push_str("\n- ");
         text.push_str(&one_line(&skill.name));
         let description = one_line(&skill.description);
-        let short = first_chars(&description, description_chars);
-        if !short.is_empty() {
+        if !description.is_empty() && description_chars > 0 {
             text.push_str(": ");
-            text.push_str(short.trim_end());
-            if short.len() < description.len() {
-                text.push('…');
-            }
+            text.push_str(&truncate(&description, description_chars));
         }
     }
     let missing = skills.len().saturating_sub(shown);

@@ -118,7 +118,7 @@ fn parse(html: &str, time: Duration) -> (Document, bool) {
             cut = true;
             break;
         }
-        let (piece, more) = rest.split_at(rest.floor_char_boundary(PIECE_BYTES));
+        let (piece, more) = rest.split_at(first_bytes(rest, PIECE_BYTES).len());
         parser.process(StrTendril::from(piece));
         rest = more;
     }
