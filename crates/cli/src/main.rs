@@ -12,6 +12,8 @@ mod equipment;
 mod exit;
 mod follow;
 mod freedom;
+#[cfg(test)]
+mod hidden_characters;
 mod ids;
 mod keyboard;
 mod lock;

@@ -8,3 +8,16 @@ pub(crate) fn plain_name(name: &str) -> String {
     const MAX_CHARS: usize = 200;
     truncate(&name.replace(is_hidden, ""), MAX_CHARS)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lose_every_hidden_character_and_are_truncated() {
+        for hidden in sortie_base::hidden::all() {
+            assert_eq!(plain_name(&format!("a{hidden}b")), "ab");
+        }
+        assert_eq!(plain_name(&"x".repeat(300)).chars().count(), 201);
+    }
+}

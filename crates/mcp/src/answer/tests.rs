@@ -155,3 +155,15 @@ fn trouble_says_what_to_do() {
         "MCP server `srv`: gone."
     );
 }
+
+#[test]
+fn no_hidden_character_of_an_answer_reaches_a_model() {
+    for hidden in sortie_base::hidden::all().filter(|c| !matches!(c, '\n' | '\t')) {
+        let text = format!("a{hidden}b");
+        check(
+            &json!([{ "type": "text", "text": text }]),
+            &remove_from_prose(&text),
+            0,
+        );
+    }
+}
