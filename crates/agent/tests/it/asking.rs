@@ -177,7 +177,7 @@ fn a_history_that_is_too_long_becomes_shorter_once_and_keeps_task_todos_and_newe
     (calls)
     (the whole file)
 
-    [History shortened] The conversation had grown too long to read, so one older answer was replaced by a summary. Its whole text can be read again where the summary says. Go on with the task.
+    [History shortened] The conversation had grown too long to read, so one older answer was replaced by a summary. Its whole text can be read again where the summary says. Continue the task.
     Your todo list:
     [x] step 0
     [ ] step 1
@@ -280,7 +280,7 @@ fn a_fork_after_the_last_word_is_asked_to_go_on() {
     insta::assert_snapshot!(Player::after(&past, spec).seen(), @"
     user: look around
     assistant: done
-    notice: [Branched off] This run goes on from here. If there is more to do for the task, do it; otherwise give your result again.
+    notice: [Forked] This run continues from here. If the task has open work, finish it; otherwise give your result again.
     ");
 }
 

@@ -38,7 +38,7 @@ fn another_process_decides() {
         let mut arguments = vec!["approvals", reply[0], &id[..4]];
         arguments.extend(&reply[1..]);
         let said = world.ok(&arguments).out;
-        let start = format!("{id}: {expected_reply}. The process that runs the task picks it up (");
+        let start = format!("{id}: {expected_reply}. The process that runs the task will read it (");
         assert!(said.starts_with(&start), "{said}");
         terminal.exp_string(expected_last).unwrap();
         terminal.exp_eof().unwrap();
@@ -109,7 +109,7 @@ fn a_reply_without_a_process_waits_for_the_next_one() {
     assert_eq!(
         said,
         format!(
-            "{id}: approved by cli:anna. No process is running the task; `sortie resume` goes on with it.\n"
+            "{id}: approved by cli:anna. No process runs the task; continue it with `sortie resume`.\n"
         )
     );
     world.ok(&["resume"]);
@@ -152,7 +152,7 @@ fn the_first_reply_holds() {
     let bad = world.sortie(&["approvals", "approve", &id, "--always=exec(("]);
     assert_eq!(bad.code, Some(2), "{bad:#?}");
     assert!(
-        bad.err.starts_with("error: exec(( is no rule: "),
+        bad.err.starts_with("error: exec(( is not a rule: "),
         "{}",
         bad.err
     );
@@ -209,7 +209,7 @@ fn a_lasting_yes_is_a_grant_of_the_session_until_it_is_revoked() {
     assert_eq!(
         out,
         format!(
-            "1 rule of session cli:direct in {} was taken back.\n",
+            "1 rule of session cli:direct in {} was revoked.\n",
             world.workspace().canonicalize().unwrap().display()
         )
     );

@@ -92,7 +92,7 @@ fn a_changed_byte_is_seen() {
     assert_eq!(said.code, Some(1), "{said:#?}");
     assert!(
         said.err
-            .starts_with("error: The audit is not as it was written: "),
+            .starts_with("error: The audit log was modified: "),
         "{}",
         said.err
     );

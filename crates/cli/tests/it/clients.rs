@@ -156,7 +156,7 @@ fn a_terminated_client_only_leaves() {
     let said = run.end();
     assert_eq!(said.code, Some(143), "{said:#?}");
     assert!(
-        said.err.contains("The task goes on in the server"),
+        said.err.contains("The task continues in the server"),
         "{said:#?}"
     );
     world.until("it ends", |world| is(world, "top", "completed"));
@@ -193,7 +193,7 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
         let all = [&["run", "x", "--model", &model], flags].concat();
         let said = world.sortie(&all);
         assert_eq!(said.code, Some(6), "{said:#?}");
-        let expected = format!("{} is for a process that has the store to itself", flags[0]);
+        let expected = format!("{} needs exclusive access to the store", flags[0]);
         assert!(
             said.err.contains(&expected) && said.err.contains("sortie stop"),
             "{said:#?}"
@@ -211,7 +211,7 @@ fn flags_that_need_a_process_of_their_own_are_refused() {
     ] {
         let said = world.sortie(&[command, &["-c", "subagents.max_concurrent=2"]].concat());
         assert_eq!(said.code, Some(6), "{command:?}: {said:#?}");
-        let expected = "-c is for a process that has the store to itself";
+        let expected = "-c needs exclusive access to the store";
         assert!(
             said.err.starts_with("error: ") && said.err.contains(expected),
             "{command:?}: {said:#?}"
@@ -571,7 +571,7 @@ fn a_server_that_hangs_is_told_within_bounds() {
     assert!(
         cancel
             .err
-            .contains("`sortie status` tells how the server is"),
+            .contains("`sortie status` shows the state of the server"),
         "{cancel:#?}"
     );
     server.signal(Signal::CONT);

@@ -76,7 +76,7 @@ async fn a_history_that_stays_too_long_is_a_clear_end_with_what_there_is() {
     insta::assert_snapshot!(stage.task(record.run_id).await, @r"
     status: failed
     reason: error
-    error: The conversation is longer than the model can read, even after older answers were shortened: prompt is too long
+    error: The conversation exceeds the model's context window, even after older answers were shortened: prompt is too long
     progress: 5
     result: I begin.
     tool_calls: 1

@@ -103,7 +103,7 @@ async fn empty_result_after_one_reminder() {
     insta::assert_snapshot!(shown, @r"
     status: failed
     reason: empty_result
-    error: The model gave no answer, not even when asked again.
+    error: The model returned no text, also after a retry.
     progress: 0
     tool_calls: 0
     delivery: not_required
@@ -166,7 +166,7 @@ async fn tokens_used_up() {
     insta::assert_snapshot!(shown, @r#"
     status: failed
     reason: budget
-    error: Its budget does not last for the next step: 36,200 tokens of 40,000 tokens are spent or set aside.
+    error: The budget is too small for the next step: 36,200 tokens of 40,000 tokens are spent or reserved.
     progress: 10
     result: Still looking (2).
     tool_calls: 2
@@ -195,7 +195,7 @@ async fn tool_calls_used_up() {
     insta::assert_snapshot!(shown, @r"
     status: failed
     reason: budget
-    error: Its budget does not last for the next step: 3 tool calls of 3 tool calls are spent or set aside.
+    error: The budget is too small for the next step: 3 tool calls of 3 tool calls are spent or reserved.
     progress: 0
     result: Four at once.
     tool_calls: 3
@@ -217,7 +217,7 @@ async fn an_error_that_asking_again_does_not_help() {
     insta::assert_snapshot!(shown, @r"
     status: failed
     reason: error
-    error: The model could not be asked: the key is not valid
+    error: The model call failed: the key is not valid
     progress: 5
     result: I begin.
     tool_calls: 1
@@ -345,7 +345,7 @@ async fn answers_that_are_cut_off_declined_or_filtered() {
     insta::assert_snapshot!(check("max_tokens").await, @r"
     status: failed
     reason: error
-    error: The model's answers kept being cut at the token limit.
+    error: The model's answers reached the token limit repeatedly.
     progress: 0
     result: half
     tool_calls: 0

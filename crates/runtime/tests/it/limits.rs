@@ -189,7 +189,7 @@ async fn a_tree_that_is_full_says_so() {
     insta::assert_snapshot!(stage.task(main.run_id).await, @r"
     status: completed
     progress: 100
-    result: Error: no more subagents can be started here; the limit is 2 for the whole task. Do the rest yourself, or go on with the results you have.
+    result: Error: no more subagents can be started here; the limit is 2 for the whole task. Do the rest yourself, or continue with the results you have.
     tool_calls: 3
     delivery: not_required
     ");

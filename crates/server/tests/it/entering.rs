@@ -155,7 +155,7 @@ async fn a_page_of_somebody_else_cannot_leave_a_browser_in_another_name() {
         assert!(policy.contains("form-action 'self'"), "{policy}");
         let html = asked.text().await.unwrap();
         assert!(
-            html.contains("made that link yourself") && html.contains("链接"),
+            html.contains("created the link yourself") && html.contains("链接"),
             "{html}"
         );
         assert!(

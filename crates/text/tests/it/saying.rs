@@ -66,11 +66,11 @@ fn numbers_are_counted_and_written_for_readers() {
     };
     check(
         closing(Lang::En, 5, "3.2", 1234),
-        r#"[agent explore, id 0190f3a8, 5 tool calls, 3.2 s, 1,234 tokens; pass resume="0190f3a8" to go on with it]"#,
+        r#"[agent explore, id 0190f3a8, 5 tool calls, 3.2 s, 1,234 tokens; pass resume="0190f3a8" to continue it]"#,
     );
     check(
         closing(Lang::En, 1, "1200.0", 1),
-        r#"[agent explore, id 0190f3a8, 1 tool call, 1200.0 s, 1 tokens; pass resume="0190f3a8" to go on with it]"#,
+        r#"[agent explore, id 0190f3a8, 1 tool call, 1200.0 s, 1 tokens; pass resume="0190f3a8" to continue it]"#,
     );
     check(
         closing(Lang::Zh, 1, "0.0", 1_234_567),
@@ -211,7 +211,7 @@ fn an_outcome_is_a_sentence_in_each_language() {
     let said = |lang, outcome: &Outcome| outcome_error(lang, outcome).unwrap();
     check(
         said(Lang::En, &timeout),
-        "Its deadline passed: it was given 90.5 s.",
+        "It exceeded its deadline of 90.5 s.",
     );
     check(
         said(Lang::Zh, &timeout),
