@@ -1,22 +1,22 @@
-//! Where an address leads. What is public is listed; everything else is not.
+//! Classifies IP addresses. Public ranges are listed; everything else is not public.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// Where an address leads.
+/// The kind of network that an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Anywhere on the internet.
+    /// The public internet.
     Public,
     /// This machine.
     Loopback,
-    /// A network that is not everybody's: RFC 1918, shared (carrier and overlay) space, unique-local.
+    /// A private network: RFC 1918, shared (carrier and overlay) space, unique-local.
     Private,
-    /// The same wire, where clouds keep their metadata and credentials.
+    /// The local link, where clouds serve metadata and credentials.
     LinkLocal,
-    /// Multicast, documentation, tunnels, and whatever else no web server has.
+    /// Multicast, documentation, tunnels, and other ranges that no web server uses.
     Reserved,
 }
 
@@ -40,13 +40,13 @@ const fn v6(a: u16, b: u16, c: u16, bits: u8) -> Ipv6Net {
     Ipv6Net::new_assert(Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0), bits)
 }
 
-/// The special networks of IPv4, after the IANA registry.
+/// The special-purpose networks of IPv4, from the IANA registry.
 const SPECIAL_V4: [(Ipv4Net, Reach); 17] = [
     (v4(0, 0, 0, 0, 8), Reach::Reserved),
     (v4(10, 0, 0, 0, 8), Reach::Private),
     (v4(100, 64, 0, 0, 10), Reach::Private),
     (v4(127, 0, 0, 0, 8), Reach::Loopback),
-    // Public by number, and yet the metadata server of every machine in one large cloud.
+    // A public address, but the metadata server of every machine in one large cloud.
     (v4(168, 63, 129, 16, 32), Reach::LinkLocal),
     (v4(169, 254, 0, 0, 16), Reach::LinkLocal),
     (v4(172, 16, 0, 0, 12), Reach::Private),
@@ -63,26 +63,26 @@ const SPECIAL_V4: [(Ipv4Net, Reach); 17] = [
     (v4(224, 0, 0, 0, 3), Reach::Reserved),
 ];
 
-/// Networks of IPv6 with a meaning of their own, outside the global ones or cut out of them.
+/// The special-purpose networks of IPv6, outside of the global range or inside it.
 const SPECIAL_V6: [(Ipv6Net, Reach); 8] = [
-    // Local NAT64 leads to whatever the local network translates.
+    // Local NAT64 reaches what the local network translates.
     (v6(0x64, 0xff9b, 1, 48), Reach::Private),
     (v6(0xfc00, 0, 0, 7), Reach::Private),
     (v6(0xfe80, 0, 0, 10), Reach::LinkLocal),
     // Protocol assignments, Teredo and ORCHID among them.
     (v6(0x2001, 0, 0, 23), Reach::Reserved),
     (v6(0x2001, 0xdb8, 0, 32), Reach::Reserved),
-    // 6to4 names an IPv4 address that we could not judge as the relay would.
+    // 6to4 embeds an IPv4 address; the relay may interpret it differently from this code.
     (v6(0x2002, 0, 0, 16), Reach::Reserved),
     (v6(0x2620, 0x4f, 0x8000, 48), Reach::Reserved),
     (v6(0x3fff, 0, 0, 20), Reach::Reserved),
 ];
-/// The only addresses of IPv6 that are given to anybody.
+/// The only IPv6 range that is allocated to users.
 const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
-/// Networks without IPv4 reach all of it through this one; the last four bytes say whom.
+/// NAT64: networks without IPv4 reach IPv4 hosts through this prefix; the last four bytes are the IPv4 address.
 const NAT64: Ipv6Net = v6(0x64, 0xff9b, 0, 96);
 
-/// Tells where an address leads, whatever form it is written in.
+/// Classifies an address in any notation.
 pub fn reach(address: IpAddr) -> Reach {
     match address.to_canonical() {
         IpAddr::V4(address) => reach_v4(address),
@@ -114,7 +114,7 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
     }
 }
 
-/// The IPv4 address in the last four bytes.
+/// Returns the IPv4 address in the last four bytes.
 fn embedded(address: Ipv6Addr) -> Ipv4Addr {
     let [.., a, b, c, d] = address.octets();
     Ipv4Addr::new(a, b, c, d)

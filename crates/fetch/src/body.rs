@@ -1,4 +1,4 @@
-//! Reading an answer, no further than somebody wants it.
+//! Reads the body of a response within limits.
 
 use std::time::Duration;
 
@@ -7,28 +7,28 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::follow::{Response, transport};
 use crate::problem::NetError;
 
-/// How much of an answer is read, and for how long.
+/// Limits for reading a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyLimits {
-    /// The most bytes.
+    /// Maximum number of bytes.
     pub max_bytes: usize,
-    /// The longest silence.
+    /// Maximum time between two chunks.
     pub idle: Duration,
-    /// The longest time altogether: a server may also be slow without ever being silent.
+    /// Maximum time in total: a server can send slowly without ever pausing.
     pub total: Duration,
 }
 
-/// What was read of an answer.
+/// The part of a body that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Whether there was more.
+    /// Whether the body was longer than the limit.
     pub cut: bool,
 }
 
 impl Response {
-    /// Reads the beginning of the answer, up to the limit.
+    /// Reads the beginning of the body, up to the limit.
     pub async fn head(mut self, limits: BodyLimits) -> Result<Body, NetError> {
         let deadline = Instant::now() + limits.total;
         let mut bytes = Vec::new();
@@ -43,7 +43,7 @@ impl Response {
         Ok(Body { bytes, cut: false })
     }
 
-    /// Reads the whole answer; one that is larger than the limit is an error.
+    /// Reads the whole body; a body larger than the limit is an error.
     pub async fn whole(self, limits: BodyLimits) -> Result<Vec<u8>, NetError> {
         let host = self.host().to_owned();
         let too_large = || NetError::TooLarge {

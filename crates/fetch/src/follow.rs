@@ -1,4 +1,4 @@
-//! Asking, and following where the answer points: each hop is checked as if it were the first.
+//! Sends requests and follows redirects: each hop is checked like a first request.
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::guard::{Checked, Guard};
 use crate::problem::{NetError, Refused};
 use crate::resolve::NoAddress;
 
-/// The most redirects that are followed. Real ones take three or four: scheme, `www`, language.
+/// Limit of redirects. Real sites need three or four: scheme, `www`, language.
 pub const MAX_REDIRECTS: usize = 8;
-/// How long the beginning of an answer may take, where the request has no limit of its own.
+/// Timeout for the response headers, unless the request sets its own.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// What may go on to another origin. Everything else was said to the first one only.
+/// Headers that may be sent to another origin. All other headers are for the first origin only.
 const FOR_EVERYBODY: [HeaderName; 4] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -24,10 +24,10 @@ const FOR_EVERYBODY: [HeaderName; 4] = [
     header::USER_AGENT,
 ];
 
-/// Whether the caller's own rules permit a host; the sentence says why not.
+/// The caller's own rule for hosts; an error is the reason for the refusal.
 pub type Permits<'a> = &'a (dyn Fn(&str) -> Result<(), String> + Sync);
 
-/// An answer whose body has not been read.
+/// A response whose body has not been read.
 #[derive(Debug)]
 pub struct Response {
     checked: Checked,
@@ -61,17 +61,17 @@ impl Response {
         self.inner.headers()
     }
 
-    /// The length that the answer says it has.
+    /// The value of `Content-Length`.
     pub fn content_length(&self) -> Option<u64> {
         self.inner.content_length()
     }
 
-    /// The address that was really connected to.
+    /// The address of the connection.
     pub fn remote_address(&self) -> Option<std::net::SocketAddr> {
         self.inner.remote_addr()
     }
 
-    /// The client's own answer, for a caller that reads a stream.
+    /// The underlying response, for a caller that reads a stream.
     pub fn into_inner(self) -> reqwest::Response {
         self.inner
     }
@@ -82,16 +82,16 @@ impl Response {
 }
 
 impl Guard {
-    /// Asks for a URL.
+    /// Sends a GET request.
     pub async fn get(&self, url: Url, permits: Permits<'_>) -> Result<Response, NetError> {
         self.execute(Request::new(Method::GET, url), permits).await
     }
 
     /// Sends a request and follows its redirects.
     ///
-    /// Across origins only harmless headers go along, and a body only to the same host; an encrypted
-    /// request is never followed to a plain one. Each answer has to begin within a minute, or within
-    /// the request's own timeout, which then bounds the reading of it too.
+    /// Across origins only harmless headers are sent, and a body only to the same host; a request over
+    /// TLS is never redirected to plain HTTP. The headers of each response must arrive within a minute, or within
+    /// the timeout of the request, which then limits reading the body too.
     pub async fn execute(
         &self,
         mut request: Request,
@@ -139,7 +139,7 @@ impl Guard {
     }
 }
 
-/// What is needed to send a request once more.
+/// The parts of a request that are needed to send it again.
 struct Again {
     method: Method,
     headers: HeaderMap,
@@ -170,7 +170,7 @@ impl Again {
         }
     }
 
-    /// The request for the next hop, as the fetch standard has it, and less trusting.
+    /// Returns the request for the next hop: as the fetch standard defines it, with fewer headers.
     fn redirected(
         mut self,
         status: StatusCode,
@@ -230,7 +230,7 @@ fn harmless(headers: &HeaderMap, body: &Resend) -> HeaderMap {
         .collect()
 }
 
-/// Where an answer points, if it points anywhere.
+/// Returns the target of a redirect, if the response is one.
 fn target(from: &Checked, answer: &reqwest::Response) -> Result<Option<Url>, NetError> {
     let points = matches!(answer.status().as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = answer.headers().get(header::LOCATION).filter(|_| points) else {
@@ -243,7 +243,7 @@ fn target(from: &Checked, answer: &reqwest::Response) -> Result<Option<Url>, Net
     })
 }
 
-/// The error as what it means: a refusal of the resolver comes back through the client.
+/// Converts an error of the HTTP client. A refusal of the resolver arrives as its cause.
 pub(crate) fn transport(host: &str, error: reqwest::Error) -> NetError {
     let host = host.to_owned();
     if let Some(refused) = cause::<Refused>(&error) {
@@ -257,7 +257,7 @@ pub(crate) fn transport(host: &str, error: reqwest::Error) -> NetError {
     }
     NetError::Transport {
         host,
-        // A URL may hold what nobody should read.
+        // A URL may contain secrets.
         source: error.without_url(),
     }
 }

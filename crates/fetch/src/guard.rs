@@ -1,4 +1,4 @@
-//! The guard: what may be asked, and the only client that may ask it.
+//! The guard: decides which URLs may be requested, and owns the only client.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use crate::problem::{GuardError, Refused};
 use crate::resolve::{JudgedResolver, Resolver, SystemResolver};
 use crate::rule::{HostRule, is_web_port};
 
-/// The longest URL; browsers and servers draw the line about there.
+/// Limit of a URL; browsers and servers use similar limits.
 pub const MAX_URL_BYTES: usize = 8 * 1024;
-/// How long a connection may take to come about, the name's resolution included.
+/// Timeout of connecting, including the resolution of the name.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept.
+/// Lifetime of an idle connection.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Unused connections to one host that are kept.
+/// Limit of idle connections per host.
 const MAX_IDLE_PER_HOST: usize = 4;
-/// The most header lines of an answer.
+/// Limit of header lines.
 const MAX_HEADERS: usize = 128;
-/// The most bytes of headers of an HTTP/2 answer.
+/// Limit of header bytes over HTTP/2.
 const MAX_HEADER_BYTES: u32 = 64 * 1024;
-/// What DNS allows of a name and of a part between dots.
+/// Limits of DNS for a name and for a label.
 const MAX_NAME_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
 
-/// What is in reach. The default is the public internet on ports 80 and 443.
+/// Which hosts are reachable. The default is the public internet on ports 80 and 443.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     /// Hosts and ports beyond that; see [`HostRule`].
@@ -39,7 +39,7 @@ pub struct Allow {
     pub private: bool,
 }
 
-/// A URL that may be asked for, as it is to be asked for.
+/// A checked and normalized URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
     url: Url,
@@ -47,7 +47,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// The URL, without fragment and with the host in its plain form.
+    /// The URL, without fragment and with a normalized host.
     pub fn url(&self) -> &Url {
         &self.url
     }
@@ -57,7 +57,7 @@ impl Checked {
         &self.host
     }
 
-    /// The URL itself.
+    /// Returns the URL.
     pub fn into_url(self) -> Url {
         self.url
     }
@@ -71,12 +71,12 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// A guard that resolves as the operating system does.
+    /// Creates a guard with the resolver of the operating system.
     pub fn new(allow: Allow) -> Result<Self, GuardError> {
         Self::with_resolver(allow, Arc::new(SystemResolver))
     }
 
-    /// A guard with a resolver of its own.
+    /// Creates a guard with the given resolver.
     pub fn with_resolver(allow: Allow, resolver: Arc<dyn Resolver>) -> Result<Self, GuardError> {
         let judge = Arc::new(Judge { allow });
         let client = reqwest::Client::builder()
@@ -99,13 +99,13 @@ impl Guard {
         Ok(Self { judge, client })
     }
 
-    /// Whether a URL may be asked for, as far as its text tells. Names are judged again, by their
+    /// Checks a URL as text. Names are judged again, by their
     /// addresses, when the client connects.
     pub fn check(&self, url: &Url) -> Result<Checked, Refused> {
         self.judge.url(url)
     }
 
-    /// The client. It judges every name that it resolves, but an address in a URL needs no
+    /// Returns the client. It judges every name that it resolves, but an address in a URL needs no
     /// resolving: each URL has to pass [`Guard::check`] first, and redirects are not followed.
     /// [`Guard::execute`] does both.
     pub fn client(&self) -> &reqwest::Client {
@@ -141,7 +141,7 @@ impl Judge {
         Ok(Checked { url: plain, host })
     }
 
-    /// An address that the URL spells itself. Nobody resolves it, so it is judged here and now.
+    /// Judges an address in the URL itself, which no resolver sees.
     fn literal(&self, host: &str, address: IpAddr, port: u16) -> Result<(), Refused> {
         let mut hosts = self.allow.hosts.iter();
         if hosts.any(|rule| rule.covers_address(address) && rule.opens(port)) {
@@ -153,8 +153,8 @@ impl Judge {
         self.port(host, port, opened || is_web_port(port))
     }
 
-    /// A name. Where the operator named it exactly, nothing but those rules counts: they may let
-    /// it be on this machine, and no other port of this machine must come along.
+    /// Judges a name. If the operator named it exactly, only those rules apply: they may allow
+    /// it on this machine, and must not open another port of this machine.
     fn name(&self, host: &str, port: u16) -> Result<(), Refused> {
         let mut exact = self.allow.hosts.iter().filter(|rule| rule.is_name(host));
         let open = if self.is_named(host) {
@@ -211,7 +211,7 @@ impl Judge {
     }
 }
 
-/// The host in its plain form, which the URL then has too.
+/// Normalizes the host, also inside the URL.
 fn plain_host(url: &mut Url) -> Result<String, Refused> {
     let shown = url.host_str().unwrap_or_default().to_owned();
     let bad = || Refused::Host(shown.clone());
@@ -219,7 +219,7 @@ fn plain_host(url: &mut Url) -> Result<String, Refused> {
         Host::Ipv4(address) => Ok(address.to_string()),
         Host::Ipv6(address) => Ok(address.to_string()),
         Host::Domain(name) => {
-            // `example.org.` is the same host; one spelling keeps rules and pools honest.
+            // `example.org.` is the same host; one spelling makes rules and connection pools match.
             let plain = name.strip_suffix('.').unwrap_or(name).to_owned();
             if !is_name(&plain) {
                 return Err(bad());
@@ -227,7 +227,7 @@ fn plain_host(url: &mut Url) -> Result<String, Refused> {
             if plain != shown {
                 url.set_host(Some(&plain)).map_err(|_| bad())?;
             }
-            // A name that is an address without its dot would be judged as the wrong thing.
+            // A name that becomes an address without its dot would be judged as a name.
             match url.host() {
                 Some(Host::Domain(now)) if now == plain => Ok(plain),
                 Some(Host::Domain(_) | Host::Ipv4(_) | Host::Ipv6(_)) | None => Err(bad()),
@@ -236,7 +236,7 @@ fn plain_host(url: &mut Url) -> Result<String, Refused> {
     }
 }
 
-/// Whether a text can be a host name: parts of letters, digits, `-` and `_`, none of them empty.
+/// Returns whether a text is a valid host name: non-empty labels of letters, digits, `-` and `_`.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     !text.is_empty()

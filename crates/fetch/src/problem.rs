@@ -1,27 +1,27 @@
-//! What the guard says when it says no: what it is about, and what to do.
+//! Errors of the guard: the object, the failure, and what to do next.
 
 use std::net::IpAddr;
 
 use crate::address::Reach;
 
-/// Why a guard could not be made.
+/// The guard could not be created.
 #[derive(Debug, thiserror::Error)]
 #[error("the HTTP client cannot start")]
 pub struct GuardError(#[from] reqwest::Error);
 
-/// A request that must not be made. The sentence names no more of a URL than its host.
+/// A request that is refused. The message contains only the host of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Not of the web.
+    /// The scheme is not of the web.
     #[error("{0}: addresses are not fetched. Use a URL that begins with https:// or http://")]
     Scheme(String),
-    /// A name or password before the host, which also serves to disguise the host.
+    /// A user name or password before the host, which is also used to disguise the host.
     #[error("The URL for {0} has a user name in it. Leave out everything up to the @")]
     UserInfo(String),
-    /// Longer than any URL has to be.
+    /// The URL is too long.
     #[error("The URL is longer than {0} bytes. Use a shorter one")]
     TooLong(usize),
-    /// No host, or nothing that can be one.
+    /// The host is missing or invalid.
     #[error("{0:?} is not a host name. Check the URL for mistakes")]
     Host(String),
     /// A port that is not open.
@@ -36,14 +36,14 @@ pub enum Refused {
     },
     /// An address that is not public.
     #[error(
-        "{host} leads to {address}, which is {reach}, and only the public internet is in reach. Use another source, or ask the operator to allow {host}"
+        "{host} resolves to {address}, which is {reach}; only the public internet is reachable. Use another source, or ask the operator to allow {host}"
     )]
     Address {
         /// The host.
         host: String,
-        /// The first address that was not good.
+        /// The first address that is refused.
         address: IpAddr,
-        /// Where it leads.
+        /// The kind of network.
         reach: Reach,
     },
     /// A redirect from an encrypted connection to a plain one.
@@ -51,9 +51,9 @@ pub enum Refused {
         "{from} redirects to {to} without encryption, which is not followed. Fetch that URL itself if it is the right one"
     )]
     Downgrade {
-        /// Who redirects.
+        /// The host that redirects.
         from: String,
-        /// Where to.
+        /// The target host.
         to: String,
     },
     /// A redirect that would hand the body of a request to another host.
@@ -61,68 +61,68 @@ pub enum Refused {
         "{from} redirects the request and its body to {to}, which is not followed. Send it to {to} if that is the right host"
     )]
     BodyAcross {
-        /// Who redirects.
+        /// The host that redirects.
         from: String,
-        /// Where to.
+        /// The target host.
         to: String,
     },
-    /// The caller's own rules forbid the host.
+    /// The rules of the caller refuse the host.
     #[error("{0}")]
     NotPermitted(String),
 }
 
-/// Why a request has no answer.
+/// Why a request has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum NetError {
-    /// It, or a redirect of it, must not be made.
+    /// The request, or a redirect, is refused.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The name leads nowhere.
+    /// The name has no address.
     #[error("{host} has no address. Check the spelling of the host")]
     Unresolved {
         /// The name.
         host: String,
     },
-    /// It went in circles, or further than anybody should.
+    /// The redirects form a loop or are too many.
     #[error("{host} redirects more than {limit} times. Fetch the final URL itself")]
     TooManyRedirects {
-        /// Who was the last.
+        /// The last host.
         host: String,
-        /// How many are followed.
+        /// The limit of redirects.
         limit: usize,
     },
-    /// A redirect whose target is no URL.
+    /// The target of a redirect is not a URL.
     #[error("{host} redirects to something that is not a URL. Fetch the final URL itself")]
     BadRedirect {
-        /// Who redirects.
+        /// The host that redirects.
         host: String,
     },
-    /// A redirect wants the body again, and it is gone.
+    /// A redirect needs the body again, which was a stream.
     #[error("{host} redirects a request whose body cannot be sent twice")]
     BodyGone {
-        /// Who redirects.
+        /// The host that redirects.
         host: String,
     },
-    /// Nothing came in time.
+    /// The timeout passed.
     #[error("{host} did not answer in time. Try again later, or use another source")]
     TimedOut {
-        /// Who.
+        /// The host.
         host: String,
     },
-    /// The answer is larger than the caller takes.
-    #[error("The answer of {host} is larger than {max_bytes} bytes")]
+    /// The body is larger than the caller's limit.
+    #[error("The response of {host} is larger than {max_bytes} bytes")]
     TooLarge {
-        /// Who.
+        /// The host.
         host: String,
-        /// The most that was wanted.
+        /// The limit of the caller.
         max_bytes: usize,
     },
-    /// The connection did not come about, or broke.
+    /// The connection failed or broke.
     #[error("{host} could not be reached, or the connection broke")]
     Transport {
-        /// Who.
+        /// The host.
         host: String,
-        /// Why.
+        /// The error of the HTTP client.
         #[source]
         source: reqwest::Error,
     },

@@ -1,4 +1,4 @@
-//! Names to addresses: once, all of them judged, and only those are connected to.
+//! Resolves a name once, judges all of its addresses, and connects only to these.
 
 use std::error::Error;
 use std::fmt;
@@ -11,13 +11,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::guard::Judge;
 
-/// The most addresses of one name that are tried; a name with more has its first ones tried.
+/// Limit of addresses per name; further addresses are not tried.
 const MAX_ADDRESSES: usize = 32;
 
 /// Turns a name into addresses.
 #[async_trait]
 pub trait Resolver: Send + Sync + fmt::Debug {
-    /// All addresses of a name, best first.
+    /// Returns all addresses of a name, best first.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 
@@ -33,12 +33,12 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// A name without an address.
+/// The name has no address.
 #[derive(Debug, thiserror::Error)]
 #[error("no address")]
 pub(crate) struct NoAddress;
 
-/// What the HTTP client resolves with: the judge stands between it and every answer.
+/// The resolver of the HTTP client: it judges every address before the client sees it.
 #[derive(Debug)]
 pub(crate) struct JudgedResolver {
     pub(crate) resolver: Arc<dyn Resolver>,
@@ -62,12 +62,12 @@ async fn judged(
     if addresses.is_empty() {
         return Err(NoAddress.into());
     }
-    // One bad address spoils the name: whoever mixes them wants the bad one to be tried.
+    // One bad address refuses the name: an attacker mixes addresses so that the bad one is tried.
     judge.addresses(host, &addresses)?;
     let sockets = addresses
         .into_iter()
         .take(MAX_ADDRESSES)
-        // The port is the URL's, which was checked with the name.
+        // The port comes from the URL, which was checked with the name.
         .map(|address| SocketAddr::new(address, 0));
     Ok(Box::new(sockets))
 }

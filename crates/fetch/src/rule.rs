@@ -1,4 +1,4 @@
-//! What an operator allows beyond the public web.
+//! Rules for hosts beyond the public web, set by the operator.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,14 +7,14 @@ use std::str::FromStr;
 use ipnet::IpNet;
 use url::Host;
 
-/// The ports of the web: what a rule is about that names none.
+/// The ports of the web: they apply to a rule without a port.
 const WEB_PORTS: [u16; 2] = [80, 443];
 
 /// One rule: `example.org`, `*.example.org`, `10.1.2.3`, `10.0.0.0/8`, `[::1]` or `*`, each with an
-/// optional `:port`. Without a port it is about 80 and 443.
+/// optional `:port`. Without a port it applies to 80 and 443.
 ///
-/// An exact name is the operator's word for one machine: it may be on this machine or on a private
-/// network, and only the ports of its own rules are open there. A suffix and `*` open ports of the
+/// An exact name vouches for one host: it may be on this machine or on a private
+/// network, and only the ports of its own rules are open there. A suffix and `*` open ports on the
 /// public internet. An address or a network opens exactly those addresses, where a URL spells them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostRule {
@@ -30,7 +30,7 @@ enum Pattern {
     Network(IpNet),
 }
 
-/// A rule that says nothing.
+/// A rule that names no host.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} names no host; write example.org, *.example.org, 10.1.2.3, 10.0.0.0/8, [::1] or *, with :port if it is not 80 or 443"
@@ -38,7 +38,7 @@ enum Pattern {
 pub struct BadRule(String);
 
 impl HostRule {
-    /// The rule for one host and port, as a checked URL has them.
+    /// Returns the rule for one host and port of a checked URL.
     pub fn exact(host: &str, port: u16) -> Result<Self, BadRule> {
         let bad = || BadRule(host.to_owned());
         let host = match host.parse::<IpAddr>() {
@@ -61,7 +61,7 @@ impl HostRule {
         }
     }
 
-    /// Whether it names exactly this host.
+    /// Returns whether the rule names exactly this host.
     pub(crate) fn is_name(&self, host: &str) -> bool {
         match &self.pattern {
             Pattern::Name(name) => name == host,
@@ -69,7 +69,7 @@ impl HostRule {
         }
     }
 
-    /// Whether this host is one of many that it is about.
+    /// Returns whether a suffix or `*` of the rule covers this host.
     pub(crate) fn covers_name(&self, host: &str) -> bool {
         match &self.pattern {
             Pattern::Any => true,
@@ -80,7 +80,7 @@ impl HostRule {
         }
     }
 
-    /// Whether it names this address or a network with it.
+    /// Returns whether the rule names this address or its network.
     pub(crate) fn covers_address(&self, address: IpAddr) -> bool {
         match &self.pattern {
             Pattern::Network(network) => network.contains(&address.to_canonical()),
@@ -88,13 +88,13 @@ impl HostRule {
         }
     }
 
-    /// Whether it opens a port everywhere.
+    /// Returns whether the rule opens a port for every host.
     pub(crate) fn is_any(&self) -> bool {
         self.pattern == Pattern::Any
     }
 }
 
-/// Whether a port is one of the web's.
+/// Returns whether a port is one of the web's.
 pub(crate) fn is_web_port(port: u16) -> bool {
     WEB_PORTS.contains(&port)
 }
@@ -138,7 +138,7 @@ fn write_network(f: &mut fmt::Formatter<'_>, network: IpNet) -> fmt::Result {
     }
 }
 
-/// The host and its port. Brackets are only needed where a port follows IPv6.
+/// Splits host and port. Brackets are needed only if a port follows an IPv6 address.
 fn split_port(text: &str) -> Option<(&str, Option<u16>)> {
     if let Some(inner) = text.strip_prefix('[') {
         let (host, rest) = inner.split_once(']')?;
@@ -179,7 +179,7 @@ fn pattern(host: &str) -> Option<Pattern> {
     }
 }
 
-/// The name as a URL would spell it. A number in disguise is its address.
+/// Normalizes a name as a URL parser does. A number in another notation becomes its address.
 fn named(host: &str) -> Option<Pattern> {
     match Host::parse(host).ok()? {
         Host::Domain(name) => {

@@ -38,7 +38,8 @@ fn another_process_decides() {
         let mut arguments = vec!["approvals", reply[0], &id[..4]];
         arguments.extend(&reply[1..]);
         let said = world.ok(&arguments).out;
-        let start = format!("{id}: {expected_reply}. The process that runs the task will read it (");
+        let start =
+            format!("{id}: {expected_reply}. The process that runs the task will read it (");
         assert!(said.starts_with(&start), "{said}");
         terminal.exp_string(expected_last).unwrap();
         terminal.exp_eof().unwrap();

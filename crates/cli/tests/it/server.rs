@@ -148,7 +148,10 @@ fn a_port_that_is_taken_is_told_with_what_to_do() {
     for wrong in ["localhost", "7878", "example.com:80", "127.0.0.1:99999"] {
         let said = world.sortie(&["serve", "--listen", wrong]);
         assert_eq!(said.code, Some(2), "{said:#?}");
-        assert!(said.err.contains("is not an address to listen on"), "{said:#?}");
+        assert!(
+            said.err.contains("is not an address to listen on"),
+            "{said:#?}"
+        );
     }
 }
 

@@ -1,16 +1,16 @@
-//! Work on somebody else's page, beside the async threads.
+//! Processes foreign pages on separate threads, outside of the async runtime.
 
 use std::sync::Arc;
 
 use tokio::sync::{Semaphore, oneshot};
 
-/// Pages that are worked on at once: a few slow ones must not take the machine.
+/// Limit of pages that are processed at once: a few slow ones must not occupy the machine.
 const MAX_AT_ONCE: usize = 2;
-/// The stack of such a thread. Nesting is bounded, and each level takes a few frames of parsers that
-/// are not ours.
+/// Stack size of such a thread. Nesting is limited, and each level takes a few frames of third-party
+/// parsers.
 const STACK_BYTES: usize = 32 * 1024 * 1024;
 
-/// A place to do such work.
+/// Runs the processing with limited concurrency.
 #[derive(Clone, Debug)]
 pub(crate) struct Aside(Arc<Semaphore>);
 
@@ -21,8 +21,8 @@ impl Default for Aside {
 }
 
 impl Aside {
-    /// Does bounded work; `None` if it broke down. The place is taken until the work really ends,
-    /// also if nobody waits for it any more.
+    /// Runs a function on its own thread; returns `None` if it panics. Its slot is released only when the
+    /// thread ends, even if the caller has gone.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -33,7 +33,7 @@ impl Aside {
             .name("web-page".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                // Fails where nobody waits any more, which is fine.
+                // Fails if the caller has gone, which needs no handling.
                 send.send(work()).ok();
                 drop(place);
             })

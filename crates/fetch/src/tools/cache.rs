@@ -1,4 +1,4 @@
-//! Pages that were read lately, so that a second look costs nothing.
+//! Caches recently fetched pages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,19 +10,19 @@ use tokio::time::Instant;
 use crate::tools::html::Format;
 use crate::tools::page::Content;
 
-/// How long a page is good for.
+/// Lifetime of a cached page.
 const MAX_AGE: Duration = Duration::from_secs(15 * 60);
-/// The most pages.
+/// Limit of cached pages.
 const MAX_PAGES: usize = 64;
-/// The most bytes of all pages.
+/// Limit of the bytes of all cached pages.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// A page that was read, and whom it came from.
+/// A cached page and where it came from.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// The URL that answered in the end.
+    /// The final URL.
     pub(crate) url: String,
-    /// Every host that was asked on the way, the last one included.
+    /// Every host on the way, including the last one.
     pub(crate) hosts: Vec<String>,
     pub(crate) content: Content,
 }
@@ -36,7 +36,7 @@ impl Page {
     }
 }
 
-/// The pages, oldest first.
+/// Cached pages, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Cache(Mutex<VecDeque<Entry>>);
 
@@ -49,7 +49,7 @@ struct Entry {
 }
 
 impl Cache {
-    /// The page, if it is there and fresh. The caller asks its permits about the hosts.
+    /// Returns the page if it is cached and fresh. The caller checks its permits for the hosts.
     pub(crate) fn get(&self, url: &str, format: Format) -> Option<Arc<Page>> {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| entry.read_at.elapsed() < MAX_AGE);
@@ -59,7 +59,7 @@ impl Cache {
         found.map(|entry| Arc::clone(&entry.page))
     }
 
-    /// Keeps a page, and drops the oldest ones that then are too many.
+    /// Adds a page and evicts the oldest ones beyond the limits.
     pub(crate) fn put(&self, url: &str, format: Format, page: Arc<Page>) {
         let mut entries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| !(entry.url == url && entry.format == format));
@@ -78,10 +78,10 @@ impl Cache {
     }
 }
 
-/// Whether a server lets its answer be kept.
+/// Returns whether the server allows caching of a response.
 pub(crate) fn may_keep(headers: &HeaderMap) -> bool {
     headers.get_all(CACHE_CONTROL).iter().all(|value| {
-        // What cannot be read may forbid it.
+        // An unreadable header may forbid it.
         value.to_str().is_ok_and(|value| {
             value.split(',').all(|word| {
                 let word = word.trim().to_ascii_lowercase();

@@ -1,22 +1,22 @@
-//! Bytes to text: the byte order mark is right, then the header, then the page itself.
+//! Decodes bytes to text: by byte order mark, then by header, then by the page's own declaration.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// How far into a page its own word about its charset is looked for, as browsers do.
+/// How many bytes of a page are searched for a charset declaration, as browsers do.
 const DECLARATION_BYTES: usize = 1024;
 
-/// The text, whatever charset it is in. What is not text in that charset becomes U+FFFD.
+/// Decodes text of any charset. Invalid sequences become U+FFFD.
 pub(crate) fn decode(bytes: &[u8], from_header: Option<&str>) -> String {
     let named = from_header.and_then(|label| Encoding::for_label(label.as_bytes()));
     let encoding = named
         .or_else(|| declared(bytes))
         .unwrap_or_else(|| guessed(bytes));
-    // A byte order mark wins over all of these.
+    // A byte order mark takes precedence over all of these.
     let (text, _, _) = encoding.decode(bytes);
     text.into_owned()
 }
 
-/// What `<meta charset>`, `<meta http-equiv>` or `<?xml encoding?>` say.
+/// Returns the charset of `<meta charset>`, `<meta http-equiv>` or `<?xml encoding?>`.
 fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let head = &bytes[..bytes.len().min(DECLARATION_BYTES)];
     let head = String::from_utf8_lossy(head).to_ascii_lowercase();
@@ -27,16 +27,16 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
     let end = label.find(|c: char| !(c.is_ascii_alphanumeric() || "-_:.".contains(c)));
     let label = &label.as_bytes()[..end.unwrap_or(label.len())];
     let found = Encoding::for_label(label)?;
-    // It could be read, so it is none of these, whatever it says.
+    // The declaration was readable as ASCII, so the page is not in one of these charsets.
     let wide = found == encoding_rs::UTF_16LE || found == encoding_rs::UTF_16BE;
     Some(if wide { UTF_8 } else { found })
 }
 
-/// UTF-8 if it can be; otherwise what old servers mean when they say nothing.
+/// Returns UTF-8 if the bytes are plausible UTF-8, otherwise the default of old servers.
 fn guessed(bytes: &[u8]) -> &'static Encoding {
     match std::str::from_utf8(bytes) {
         Ok(_) => UTF_8,
-        // A mistake or two, or a cut in the middle of a character, do not make another charset of it.
+        // A few invalid bytes, or an incomplete last character, do not indicate another charset.
         Err(_)
             if String::from_utf8_lossy(bytes).matches('\u{fffd}').count() * 100 < bytes.len() =>
         {

@@ -1,10 +1,10 @@
-//! Text as a reader sees it: nothing that hides, reorders or moves the cursor.
+//! Sanitizes text: removes characters that are hidden, reorder text or move the cursor.
 
 use sortie_base::hidden::remove_from_prose;
 use sortie_base::truncate::truncate;
 
-/// The text with line feeds for every line end, at most one empty line in a row, and without
-/// characters that cannot be seen.
+/// Normalizes line ends to line feeds, merges empty lines, and removes
+/// hidden characters.
 pub(crate) fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let mut lines = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn clean(text: &str) -> String {
     lines.join("\n").trim_end().to_owned()
 }
 
-/// The text in one line of at most so many characters.
+/// Returns the text on one line, truncated to `max_chars`.
 pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
     let words: Vec<String> = text
         .split_whitespace()

@@ -1,4 +1,4 @@
-//! What a model is told when the web does not answer.
+//! Error messages for models when a request fails.
 
 use std::error::Error as _;
 
@@ -10,10 +10,10 @@ use sortie_core::ToolFailure;
 
 use crate::tools::clean::one_line;
 
-/// The longest reason of somebody else's that stands in a sentence of ours.
+/// Limit for foreign error text inside a message.
 const MAX_REASON_CHARS: usize = 120;
 
-/// A request that got no answer.
+/// Builds the failure of a request without a response.
 pub(crate) fn unreachable(error: &NetError) -> ToolFailure {
     let sentence = match root(error) {
         Some(reason) => format!("{error} ({reason}). Check the URL, or use another source"),
@@ -22,7 +22,7 @@ pub(crate) fn unreachable(error: &NetError) -> ToolFailure {
     ToolFailure::new(format!("{}.", sentence.trim_end_matches('.')))
 }
 
-/// The first cause: a refused connection, a bad certificate.
+/// Returns the root cause: a refused connection, a bad certificate.
 fn root(error: &NetError) -> Option<String> {
     let NetError::Transport { source, .. } = error else {
         return None;
@@ -34,7 +34,7 @@ fn root(error: &NetError) -> Option<String> {
     Some(one_line(&cause.to_string(), MAX_REASON_CHARS))
 }
 
-/// An answer that says no.
+/// Builds the failure of a response with an error status.
 pub(crate) fn status_failure(response: &Response) -> ToolFailure {
     let status = response.status();
     let advice = match status {
@@ -42,14 +42,16 @@ pub(crate) fn status_failure(response: &Response) -> ToolFailure {
             "Check the URL, or search for where the page is now".to_owned()
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PAYMENT_REQUIRED => {
-            "It is not open to everybody; use another source".to_owned()
+            "The page requires a login; use another source".to_owned()
         }
         StatusCode::TOO_MANY_REQUESTS => match retry_after(response) {
             Some(seconds) => format!("Try again in {seconds} seconds, or use another source"),
             None => "Wait a while, or use another source".to_owned(),
         },
         _ if status.is_server_error() => "Try again later, or use another source".to_owned(),
-        _ if status.is_redirection() => "It points nowhere; fetch the final URL itself".to_owned(),
+        _ if status.is_redirection() => {
+            "The redirect has no target; fetch the final URL itself".to_owned()
+        }
         _ => "Check the URL, or use another source".to_owned(),
     };
     let reason = status.canonical_reason().unwrap_or("no reason given");
@@ -60,7 +62,7 @@ pub(crate) fn status_failure(response: &Response) -> ToolFailure {
     ))
 }
 
-/// The seconds that a server wants to be left alone.
+/// Returns the value of `Retry-After` in seconds.
 pub(crate) fn retry_after(response: &Response) -> Option<u64> {
     let header = |name| response.headers().get(name)?.to_str().ok();
     let wait = retry_after::wait(

@@ -1,4 +1,4 @@
-//! `web_fetch`: one page, as something to read.
+//! `web_fetch`: returns one page as readable text.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,18 +22,18 @@ use crate::tools::html::{Format, Reading};
 use crate::tools::input::{parse, whole};
 use crate::tools::page::{Content, Raw, render};
 
-/// The most of an answer that is read.
+/// Limit of bytes that are read.
 const MAX_BODY_BYTES: usize = 5 * 1024 * 1024;
-/// The longest silence of a server.
+/// Maximum time between two chunks.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
-/// The longest time for one page, redirects and reading included.
+/// Maximum time for one page, including redirects and reading.
 const MAX_TIME: Duration = Duration::from_secs(45);
-/// The most characters of a page that are returned where nothing else is said: a little less than
-/// the runtime shows of one result.
+/// Default limit of characters that are returned: a little less than
+/// the runtime keeps of one tool result.
 const DEFAULT_CHARS: usize = 20_000;
-/// The most that can be asked for.
+/// Upper limit of `max_chars`.
 const MAX_CHARS: usize = 200_000;
-/// What is liked best; everything is taken.
+/// Preferred content types; every type is accepted.
 const ACCEPTED: &str =
     "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5";
 
@@ -56,7 +56,7 @@ struct Arguments {
 }
 
 impl WebFetch {
-    /// The tool; all it asks for passes this guard.
+    /// Creates the tool. All of its requests pass this guard.
     pub fn new(guard: Guard) -> Self {
         Self {
             spec: ToolSpec {
@@ -91,7 +91,7 @@ impl WebFetch {
             .check(url)
             .map_err(|error| unreachable(&error.into()))?;
         if let Some(page) = self.cache.get(checked.url().as_str(), format) {
-            // Another run may have put it there, with other permits.
+            // Another run with other permits may have cached it.
             let mut hosts = page.hosts.iter();
             hosts
                 .try_for_each(|host| permits(host))
@@ -140,7 +140,7 @@ impl WebFetch {
             cut: body.cut,
         };
         let content = self.aside.run(move || render(raw, format)).await;
-        let broke = || ToolFailure::new("That page could not be taken apart. Use another source.");
+        let broke = || ToolFailure::new("The page could not be parsed. Use another source.");
         Ok(Page {
             url: url.into(),
             hosts,
@@ -181,7 +181,7 @@ impl Tool for WebFetch {
         let page = tokio::time::timeout(MAX_TIME, self.page(context, &url, format)).await;
         let late = |_| {
             ToolFailure::new(format!(
-                "The page did not come within {} seconds. Try again later, or use another source.",
+                "The page did not arrive within {} seconds. Try again later, or use another source.",
                 MAX_TIME.as_secs()
             ))
         };
@@ -190,7 +190,7 @@ impl Tool for WebFetch {
     }
 }
 
-/// The URL that was meant; models leave out the scheme.
+/// Parses a URL; models often omit the scheme.
 fn url(text: &str) -> Result<Url, ToolFailure> {
     let text = text.trim();
     let whole = match text.contains("://") || text.starts_with("data:") {
@@ -199,7 +199,7 @@ fn url(text: &str) -> Result<Url, ToolFailure> {
     };
     Url::parse(&whole).map_err(|error| {
         ToolFailure::new(format!(
-            "That is not a URL ({error}). Write it whole, like https://example.org/page."
+            "Error: `url` is not a valid URL ({error}). Use a complete URL such as https://example.org/page."
         ))
     })
 }
@@ -212,7 +212,7 @@ fn request(url: &Url) -> Request {
     request
 }
 
-/// The compression that a server uses although nobody asked for it.
+/// Returns the compression that a server uses although the request did not accept it.
 fn foreign_coding(response: &Response) -> Option<String> {
     let coding = response.headers().get(CONTENT_ENCODING)?.to_str().ok();
     let coding = coding.unwrap_or("unknown").trim().to_ascii_lowercase();
@@ -284,7 +284,7 @@ fn text(
         ));
     }
     if reading.cut {
-        text.push_str("\n(the page is longer than what is read of a page; its end is missing)");
+        text.push_str("\n(the page is longer than the limit; its end is missing)");
     }
     text
 }

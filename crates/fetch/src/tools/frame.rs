@@ -1,13 +1,13 @@
-//! The two lines around what somebody else wrote.
+//! Frames foreign text between two marked lines.
 
 use sha2::{Digest as _, Sha256};
 use sortie_core::{EffectId, hex};
 
-/// How much of the hash is shown: far more than can be guessed in one try.
+/// Length of the token: far more than an attacker can guess in one try.
 const TOKEN_CHARS: usize = 12;
 
-/// Frames a text from `source`. The token depends on the text itself, so that no text can hold its
-/// own closing line; and on the effect, so that no text can be made ahead that looks like another's.
+/// Frames a text from `source`. The token depends on the text itself, so that no text can contain its
+/// own closing line, and on the effect, so that no text can be prepared for the frame of another call.
 pub(crate) fn frame(effect: &EffectId, what: &str, source: &str, body: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(effect.to_string());

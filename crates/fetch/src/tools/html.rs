@@ -1,8 +1,8 @@
-//! A page as something to read: what a visitor would see of it, as Markdown, text or tidied HTML.
+//! Renders the visible content of a page as Markdown, text or tidied HTML.
 //!
-//! Pages may be made to be hard to read. The parser is fed in small pieces with a look at the clock
-//! between them, since some nestings take it quadratic time; and what is nested too deep is never
-//! given to code that recurses.
+//! Pages may be hostile to parsers. The parser is fed in small pieces with a check of the deadline
+//! between them, because some nestings take quadratic time; content that is nested too deeply is never
+//! passed to recursive code.
 
 use std::time::{Duration, Instant};
 
@@ -16,30 +16,30 @@ use sortie_base::truncate::first_bytes;
 
 use crate::tools::clean::{clean, one_line};
 
-/// The most of a page that is parsed.
+/// Limit of bytes that are parsed.
 const MAX_HTML_BYTES: usize = 3 * 1024 * 1024;
-/// How much is parsed between two looks at the clock.
+/// Bytes that are parsed between two checks of the deadline.
 const PIECE_BYTES: usize = 4 * 1024;
-/// How long parsing may take; ordinary pages take a few hundredths of a second.
+/// Time limit of parsing; ordinary pages take a few hundredths of a second.
 const MAX_PARSE_TIME: Duration = Duration::from_secs(3);
-/// The most nodes of a page.
+/// Limit of nodes.
 const MAX_NODES: usize = 200_000;
-/// The deepest nesting that is read with its structure; browsers draw the line at 512.
+/// Limit of nesting for structured rendering; browsers use 512.
 const MAX_DEPTH: usize = 256;
-/// The most elements among which the article is looked for.
+/// Limit of elements that are searched for the article.
 const MAX_ARTICLE_ELEMENTS: usize = 30_000;
-/// An article shorter than this, or than a tenth of the page, is not what the page is about.
+/// A shorter article, or one below a tenth of the page, is not the main content.
 const MIN_ARTICLE_CHARS: usize = 250;
 const MIN_ARTICLE_SHARE: usize = 10;
 /// The longest title.
 const MAX_TITLE_CHARS: usize = 300;
 
-/// Elements that nobody reads.
+/// Elements without readable content.
 const UNREAD: [&str; 15] = [
     "script", "style", "noscript", "template", "iframe", "frame", "object", "embed", "svg",
     "canvas", "audio", "video", "link", "meta", "base",
 ];
-/// Styles that hide, without white space.
+/// Style declarations that hide an element, without white space.
 const HIDING: [&str; 7] = [
     "display:none",
     "visibility:hidden",
@@ -49,10 +49,10 @@ const HIDING: [&str; 7] = [
     "font-size:0px",
     "clip:rect(0",
 ];
-/// Attributes that name another place.
+/// Attributes that contain a URL.
 const LINKS: [&str; 2] = ["href", "src"];
 
-/// How a page is wanted.
+/// The requested format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Format {
@@ -62,16 +62,16 @@ pub(crate) enum Format {
     Html,
 }
 
-/// A page that was read.
+/// A rendered page.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reading {
     pub(crate) title: String,
     pub(crate) text: String,
-    /// Whether the page goes on where the reading ends.
+    /// Whether the end of the page is missing.
     pub(crate) cut: bool,
 }
 
-/// Reads a page that came from `url`.
+/// Renders a page of `url`.
 pub(crate) fn read(html: &str, url: &Url, format: Format) -> Reading {
     read_within(html, url, format, MAX_PARSE_TIME)
 }
@@ -94,12 +94,12 @@ fn read_within(html: &str, url: &Url, format: Format, time: Duration) -> Reading
     }
 }
 
-/// The tree of a page, as far as it is read.
+/// Parses a page within the limits.
 pub(crate) fn document(html: &str) -> Document {
     parse(html, MAX_PARSE_TIME).0
 }
 
-/// The tree, and whether the page was too large or too twisted for the rest of it.
+/// Returns the tree, and whether a limit stopped the parser.
 fn parse(html: &str, time: Duration) -> (Document, bool) {
     let opts = ParseOpts {
         tree_builder: TreeBuilderOpts {
@@ -125,7 +125,7 @@ fn parse(html: &str, time: Duration) -> (Document, bool) {
     (parser.finish(), cut)
 }
 
-/// How deep the tree is.
+/// Returns the depth of the tree.
 fn depth(root: &NodeRef<'_>) -> usize {
     let mut deepest = 0;
     let mut open = vec![(*root, 0)];
@@ -136,7 +136,7 @@ fn depth(root: &NodeRef<'_>) -> usize {
     deepest
 }
 
-/// Where the links of a page start from.
+/// Returns the base URL of the links of a page.
 fn base(document: &Document, url: &Url) -> Url {
     let named = document.select_single("base[href]").attr("href");
     named
@@ -144,7 +144,7 @@ fn base(document: &Document, url: &Url) -> Url {
         .unwrap_or_else(|| url.clone())
 }
 
-/// Takes out what nobody would see, and makes links whole.
+/// Removes invisible elements and makes links absolute.
 fn tidy(root: &NodeRef<'_>, base: &Url) {
     let mut open = vec![*root];
     while let Some(node) = open.pop() {
@@ -188,7 +188,7 @@ fn is_unread(node: &NodeRef<'_>) -> bool {
 fn hides(style: &str) -> bool {
     let mut plain: String = style.chars().filter(|c| !c.is_whitespace()).collect();
     plain.make_ascii_lowercase();
-    // So that the last declaration ends like the others.
+    // Lets the last declaration end with a semicolon too.
     plain.push(';');
     HIDING.iter().any(|hiding| plain.contains(hiding))
 }

@@ -1,11 +1,11 @@
-//! Turning a model's JSON into what a tool means by it.
+//! Parses the arguments of a tool call.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use sortie_core::ToolFailure;
 
-/// The arguments as the tool's own type.
+/// Parses arguments into the tool's own type.
 pub(crate) fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFailure> {
     serde_json::from_value(arguments).map_err(|error| {
         ToolFailure::new(format!(
@@ -14,7 +14,7 @@ pub(crate) fn parse<T: DeserializeOwned>(arguments: Value) -> Result<T, ToolFail
     })
 }
 
-/// Reads a whole number that is not negative; models write `10.0` for `10`, and schemas agree.
+/// Reads a non-negative whole number; models write `10.0` for `10`, which JSON schemas accept.
 pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<usize>, D::Error> {
     let Some(number) = Option::<f64>::deserialize(deserializer)? else {
         return Ok(None);
@@ -24,6 +24,6 @@ pub(crate) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
             "{number} is not a number from 0 upwards"
         )));
     }
-    // A float that large saturates, which every bound then cuts.
+    // A float that large saturates; every limit then lowers it.
     Ok(Some(number.ceil() as usize))
 }

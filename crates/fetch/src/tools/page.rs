@@ -1,4 +1,4 @@
-//! An answer of a server as something that a model can read.
+//! Renders the response of a server for a model.
 
 use crate::Url;
 use sortie_core::{Image, ToolFailure};
@@ -7,42 +7,42 @@ use crate::tools::charset::decode;
 use crate::tools::clean::clean;
 use crate::tools::html::{Format, Reading, read};
 
-/// The largest picture that a model is shown; providers refuse more.
+/// Limit for pictures: model providers refuse larger ones.
 const MAX_PICTURE_BYTES: usize = 3 * 1024 * 1024;
-/// The largest JSON that is laid out anew: indenting multiplies it.
+/// Limit for JSON that is indented: indenting multiplies its size.
 const MAX_PRETTY_BYTES: usize = 256 * 1024;
-/// How far into an answer the kind of it is looked for.
+/// How many bytes are inspected to detect the content type.
 const PROBE_BYTES: usize = 4 * 1024;
 
-/// What came, before anybody looked at it.
+/// A response as received.
 #[derive(Debug)]
 pub(crate) struct Raw {
     pub(crate) url: Url,
     pub(crate) content_type: Option<String>,
     pub(crate) bytes: Vec<u8>,
-    /// Whether there was more.
+    /// Whether the body was longer than the limit.
     pub(crate) cut: bool,
 }
 
-/// What a model gets to see of it.
+/// Rendered content for a model.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Text(Reading),
     Picture(Image),
 }
 
-/// What an answer is.
+/// The kind of content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Html,
     Json,
     Text,
     Picture(&'static str),
-    /// Nothing to read, of this type.
+    /// Binary content of this type.
     Other(String),
 }
 
-/// Renders an answer, or says why it cannot be read.
+/// Renders a response; an error is the reason why it cannot be read.
 pub(crate) fn render(raw: Raw, format: Format) -> Result<Content, ToolFailure> {
     let (essence, charset) = split(raw.content_type.as_deref().unwrap_or_default());
     let text = |raw: &Raw| decode(&raw.bytes, charset.as_deref());
@@ -70,7 +70,7 @@ fn plain(text: &str, cut: bool) -> Content {
 fn picture(raw: Raw, media_type: &'static str) -> Result<Content, ToolFailure> {
     if raw.cut || raw.bytes.len() > MAX_PICTURE_BYTES {
         return Err(ToolFailure::new(format!(
-            "That is a picture ({media_type}) of more than {MAX_PICTURE_BYTES} bytes, and no larger one can be shown. Look for a smaller version of it."
+            "The URL is a picture ({media_type}) of more than {MAX_PICTURE_BYTES} bytes, which is the limit. Use the URL of a smaller version."
         )));
     }
     Ok(Content::Picture(Image {
@@ -82,12 +82,12 @@ fn picture(raw: Raw, media_type: &'static str) -> Result<Content, ToolFailure> {
 fn unreadable(raw: &Raw, name: &str) -> ToolFailure {
     let more = if raw.cut { "more than " } else { "" };
     ToolFailure::new(format!(
-        "That is no text but {name}, {more}{} bytes. Look for a page that describes it, or for the same content as HTML or text.",
+        "The URL is not text but {name}, {more}{} bytes. Use a page that describes it, or the same content as HTML or text.",
         raw.bytes.len()
     ))
 }
 
-/// The media type in lower case, and the charset if it names one.
+/// Returns the media type in lower case, and the charset if there is one.
 fn split(content_type: &str) -> (String, Option<String>) {
     let mut parts = content_type.split(';');
     let essence = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -99,7 +99,7 @@ fn split(content_type: &str) -> (String, Option<String>) {
     (essence, charset)
 }
 
-/// Judged by the first bytes where they are clear, as servers are often wrong about them.
+/// Detects the kind by the first bytes where these are clear, because servers often send a wrong type.
 fn kind(essence: &str, bytes: &[u8]) -> Kind {
     if let Some(media_type) = picture_type(bytes) {
         return Kind::Picture(media_type);
@@ -128,7 +128,7 @@ fn kind(essence: &str, bytes: &[u8]) -> Kind {
     }
 }
 
-/// What it is where the server does not really say.
+/// Detects the kind where the server sends no useful type.
 fn unsaid(essence: &str, bytes: &[u8]) -> Kind {
     let probe = &bytes[..bytes.len().min(PROBE_BYTES)];
     let wide = probe.starts_with(b"\xff\xfe") || probe.starts_with(b"\xfe\xff");
@@ -166,7 +166,7 @@ fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// A media type is a server's word: it stands in a sentence of ours only if it looks like one.
+/// Returns a media type for use in a message. The server chooses it, so it is repeated only if it has the right form.
 fn one_word(name: &str) -> String {
     let good = |c: char| c.is_ascii_alphanumeric() || "/+-. ".contains(c);
     if name.len() <= 80 && name.chars().all(good) {
@@ -176,7 +176,7 @@ fn one_word(name: &str) -> String {
     }
 }
 
-/// JSON with one value per line; what is no JSON stays as it is.
+/// Indents JSON; other text is returned unchanged.
 fn pretty(text: &str) -> String {
     if text.len() > MAX_PRETTY_BYTES {
         return text.to_owned();
@@ -229,28 +229,32 @@ mod tests {
         check(
             "application/pdf",
             b"%PDF-1.7",
-            "! That is no text but application/pdf, 8 bytes",
+            "! The URL is not text but application/pdf, 8 bytes",
         );
         check(
             "text/html",
             b"%PDF-1.7",
-            "! That is no text but application/pdf, 8 bytes",
+            "! The URL is not text but application/pdf, 8 bytes",
         );
         check(
             "application/zip",
             b"PK",
-            "! That is no text but application/zip, 2 bytes",
+            "! The URL is not text but application/zip, 2 bytes",
         );
         check(
             "",
             b"\x7fELF\0\0",
-            "! That is no text but something binary, 6 bytes",
+            "! The URL is not text but something binary, 6 bytes",
         );
-        check("text/x", b"a\0b", "! That is no text but text/x, 3 bytes");
+        check(
+            "text/x",
+            b"a\0b",
+            "! The URL is not text but text/x, 3 bytes",
+        );
         check(
             "video/mp4\"]ignore",
             b"x",
-            "! That is no text but something of an unknown type, 1 bytes",
+            "! The URL is not text but something of an unknown type, 1 bytes",
         );
         check("text/plain", b"\xff\xfeh\0i\0", "hi");
         check("text/plain", b"a\xffb", "aÿb");
@@ -269,7 +273,7 @@ mod tests {
         check(
             "image/png",
             &bytes,
-            "! That is a picture (image/png) of more than 3145728 bytes, and no larger one can be shown",
+            "! The URL is a picture (image/png) of more than 3145728 bytes, which is the limit",
         );
     }
 }

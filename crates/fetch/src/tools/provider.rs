@@ -1,6 +1,6 @@
-//! Who can be asked to search: data, and nothing else.
+//! The search providers, as data.
 
-/// The providers of searches.
+/// All search providers.
 pub const PROVIDERS: [Provider; 4] = [
     Provider {
         name: "brave",
@@ -83,17 +83,17 @@ pub const PROVIDERS: [Provider; 4] = [
             link: "a.result__a",
             snippet: ".result__snippet",
             nothing: ".no-results",
-            // Its links lead through itself and name the real one in this parameter.
+            // Its links point to its own redirector; this parameter contains the target.
             wrapped_in: "uddg",
         },
     },
 ];
 
-/// One provider.
+/// A search provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Provider {
     pub(crate) name: &'static str,
-    /// Where it is; `None` where everybody has their own.
+    /// The usual address; `None` for software that operators host themselves.
     pub(crate) base: Option<&'static str>,
     pub(crate) path: &'static str,
     pub(crate) asks: Asks,
@@ -102,23 +102,23 @@ pub struct Provider {
     pub(crate) answers: Answers,
 }
 
-/// How a question is put.
+/// How the query is sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asks {
-    /// In the query of a GET.
+    /// In the query string of a GET request.
     Query {
         query: &'static str,
         count: Option<&'static str>,
         fixed: &'static [(&'static str, &'static str)],
     },
-    /// In the JSON of a POST.
+    /// In the JSON body of a POST request.
     Body {
         query: &'static str,
         count: &'static str,
     },
 }
 
-/// How a key is sent: always in a header, as URLs are logged everywhere.
+/// How the key is sent: always in a header, because URLs are logged everywhere.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KeyHeader {
     pub(crate) name: &'static str,
@@ -126,10 +126,10 @@ pub(crate) struct KeyHeader {
     pub(crate) needed: bool,
 }
 
-/// Where the results are in an answer.
+/// Where the results are in a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answers {
-    /// A list at a JSON pointer, and fields of its items.
+    /// A list at a JSON pointer, with fields of its items.
     Json {
         list: &'static str,
         title: &'static str,
@@ -147,23 +147,23 @@ pub(crate) enum Answers {
 }
 
 impl Provider {
-    /// The provider of this name.
+    /// Returns the provider of this name.
     pub fn find(name: &str) -> Option<&'static Self> {
         static TABLE: [Provider; 4] = PROVIDERS;
         TABLE.iter().find(|provider| provider.name == name)
     }
 
-    /// Its name in settings.
+    /// Returns the name in the settings.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Whether it answers only to those with a key.
+    /// Returns whether the provider requires a key.
     pub fn needs_key(&self) -> bool {
         self.key.is_some_and(|key| key.needed)
     }
 
-    /// Whether settings have to say where it is.
+    /// Returns whether the settings must contain `base_url`.
     pub fn needs_base_url(&self) -> bool {
         self.base.is_none()
     }

@@ -1,4 +1,4 @@
-//! Finding the results in an answer of a provider.
+//! Extracts results from the response of a search provider.
 
 use crate::Url;
 use dom_query::{Document, Matcher, Selection};
@@ -9,14 +9,14 @@ use crate::tools::clean::one_line;
 use crate::tools::html::document;
 use crate::tools::provider::Answers;
 
-/// The longest parts of one result.
+/// Limits of the parts of a result.
 const MAX_TITLE_CHARS: usize = 200;
 const MAX_SNIPPET_CHARS: usize = 600;
 const MAX_URL_CHARS: usize = 1000;
-/// The most of a field that is looked at.
+/// Limit of a field that is parsed.
 const MAX_FIELD_BYTES: usize = 8 * 1024;
 
-/// One thing that was found.
+/// One search result.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) title: String,
@@ -24,11 +24,11 @@ pub(crate) struct Found {
     pub(crate) snippet: String,
 }
 
-/// An answer that does not have the shape it should.
+/// The response does not have the expected shape.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Strange;
 
-/// The first results of an answer.
+/// Returns the first results of a response.
 pub(crate) fn results(answers: Answers, body: &[u8], count: usize) -> Result<Vec<Found>, Strange> {
     let mut found = match answers {
         Answers::Json {
@@ -54,7 +54,7 @@ fn from_json(body: &[u8], list: &str, fields: [&str; 3]) -> Result<Vec<Found>, S
     if !value.is_object() {
         return Err(Strange);
     }
-    // Nothing found is often no list at all.
+    // Providers often omit the list if there are no results.
     let Some(list) = value.pointer(list) else {
         return Ok(Vec::new());
     };
@@ -73,7 +73,7 @@ fn from_json(body: &[u8], list: &str, fields: [&str; 3]) -> Result<Vec<Found>, S
         .collect())
 }
 
-/// The words of a field that may have marks of HTML in it.
+/// Returns the text of a field that may contain HTML markup.
 fn plain(field: &str) -> String {
     let field = first_bytes(field, MAX_FIELD_BYTES);
     if !field.contains(['<', '&']) {
@@ -94,7 +94,7 @@ fn from_html(body: &[u8], selectors: [&str; 4], wrapped_in: &str) -> Result<Vec<
         .filter_map(|item| one(&item, &link, &snippet, wrapped_in))
         .collect();
     if found.is_empty() && !document.select_matcher(&nothing).exists() {
-        // Neither results nor the word that there are none: a page for robots.
+        // Neither results nor the notice that there are none: a page for robots.
         return Err(Strange);
     }
     Ok(found)
@@ -117,7 +117,7 @@ fn one(item: &Selection<'_>, link: &Matcher, snippet: &Matcher, wrapped_in: &str
     )
 }
 
-/// A result that can be shown, if it leads anywhere.
+/// Builds a result if its URL is valid.
 fn made(title: &str, url: &Url, snippet: &str) -> Option<Found> {
     let good = matches!(url.scheme(), "http" | "https") && url.as_str().len() <= MAX_URL_CHARS;
     good.then(|| Found {

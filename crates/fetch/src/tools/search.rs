@@ -1,4 +1,4 @@
-//! `web_search`: a question to a provider of searches, which the operator has chosen.
+//! `web_search`: sends a query to the search provider that the operator has configured.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,31 +21,31 @@ use crate::tools::input::{parse, whole};
 use crate::tools::provider::{Asks, PROVIDERS, Provider};
 use crate::tools::results::{Found, results};
 
-/// How many results are given where nothing else is said.
+/// Default number of results.
 const DEFAULT_COUNT: usize = 8;
-/// The longest question; providers take less.
+/// Limit of the query; providers accept less.
 const MAX_QUERY_CHARS: usize = 400;
-/// The largest answer of a provider.
+/// Limit of a provider's response.
 const MAX_BODY_BYTES: usize = 2 * 1024 * 1024;
-/// The longest time for one search.
+/// Timeout of one search.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
-/// What an operator says about searching.
+/// Settings of the search tool.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct SearchSettings {
     /// The provider's name, one of [`PROVIDERS`]; empty for none.
     pub provider: String,
-    /// Its key, where it wants one.
+    /// The API key, if the provider requires one.
     pub key: Option<Secret>,
-    /// Where it is, where it is not where it usually is. May be on this machine.
+    /// Overrides the usual address. May be on this machine.
     pub base_url: Option<String>,
-    /// How many results to give where the model does not say.
+    /// Number of results if the model gives none.
     pub count: Option<usize>,
 }
 
 impl fmt::Debug for SearchSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What is refused later may hold a password now.
+        // An invalid address may contain a password.
         let clean = |base: &&String| !base.contains(['@', '?']);
         f.debug_struct("SearchSettings")
             .field("provider", &self.provider)
@@ -56,24 +56,24 @@ impl fmt::Debug for SearchSettings {
     }
 }
 
-/// Settings that are no use.
+/// Invalid settings.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSearch {
-    /// Nobody knows this provider.
+    /// The provider is unknown.
     #[error("there is no search provider {name:?}; use one of {known}")]
     Provider {
-        /// What was written.
+        /// The name in the settings.
         name: String,
-        /// What could have been.
+        /// The valid names.
         known: String,
     },
-    /// A key is missing, or cannot be one.
+    /// The key is missing or invalid.
     #[error("the search provider {0} needs a key; set it, or choose another provider")]
     Key(&'static str),
-    /// Nobody said where it is.
+    /// The address is missing.
     #[error("the search provider {0} has no address of its own; set base_url")]
     NoBase(&'static str),
-    /// The address is none.
+    /// The address is invalid.
     #[error(
         "base_url is not the address of a search provider; write it like http://localhost:8888"
     )]
@@ -104,8 +104,8 @@ struct Arguments {
 }
 
 impl WebSearch {
-    /// The tool, or `None` where no provider is chosen. Its guard opens the provider's own host and
-    /// port, wherever that is, and nothing else that is not public.
+    /// Creates the tool, or returns `None` if no provider is configured. Its guard opens the host and
+    /// port of the provider, also on a private network, and otherwise only the public internet.
     pub fn new(settings: &SearchSettings) -> Result<Option<Self>, BadSearch> {
         let name = settings.provider.trim();
         if name.is_empty() {
@@ -177,10 +177,10 @@ impl WebSearch {
         count: usize,
     ) -> Result<Vec<Found>, ToolFailure> {
         let permits = |host: &str| {
-            // A question and its key are for the provider that the operator chose.
+            // The query and the key are for the configured provider only.
             if host != self.host {
                 return Err(format!(
-                    "The search provider sends on to {host}, which is not followed. Tell the operator to correct its address."
+                    "Error: the search provider redirects to {host}, which is not followed. Continue without web_search and report that `base_url` of the provider must be corrected."
                 ));
             }
             context.permits.host(host)
@@ -204,7 +204,7 @@ impl WebSearch {
         let found = self.aside.run(move || results(answers, &body, count)).await;
         found.and_then(Result::ok).ok_or_else(|| {
             ToolFailure::new(format!(
-                "The search provider {} gave an answer that is no list of results; it may take this for a robot. Wait a while, or fetch a page that you know.",
+                "Error: the response of {} contains no results; the provider may have blocked automated queries. Retry later, or continue without web_search.",
                 self.provider.name
             ))
         })
@@ -214,14 +214,14 @@ impl WebSearch {
         let name = self.provider.name;
         match response.status() {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => ToolFailure::new(format!(
-                "The search provider {name} does not accept the key or the request ({}). Go on without searching, and tell the operator.",
+                "Error: {name} rejected the API key or the request (status {}). Continue without web_search and report this.",
                 response.status().as_u16()
             )),
             StatusCode::TOO_MANY_REQUESTS => {
                 let wait =
                     retry_after(response).map_or("a while".to_owned(), |s| format!("{s} seconds"));
                 ToolFailure::new(format!(
-                    "The search provider {name} wants fewer questions. Wait {wait}, or fetch a page that you know."
+                    "Error: web_search is rate-limited by {name}; retry after {wait}, or continue without it."
                 ))
             }
             _ => status_failure(response),
@@ -255,7 +255,7 @@ impl Tool for WebSearch {
         let query = arguments.query.trim();
         if query.is_empty() || query.chars().count() > MAX_QUERY_CHARS {
             return Err(ToolFailure::new(format!(
-                "A question has 1 to {MAX_QUERY_CHARS} characters. Ask with a few key words."
+                "Error: `query` must have 1 to {MAX_QUERY_CHARS} characters. Use a few keywords."
             )));
         }
         let count = arguments.count.unwrap_or(self.count);
@@ -263,12 +263,12 @@ impl Tool for WebSearch {
         let found = tokio::time::timeout(MAX_TIME, self.search(context, query, count)).await;
         let found = found.map_err(|_| {
             ToolFailure::new(format!(
-                "The search provider {} did not answer in time. Try again later, or fetch a page that you know.",
+                "Error: {} did not respond in time. Retry later, or continue without web_search.",
                 self.provider.name
             ))
         })??;
         if found.is_empty() {
-            return Ok(ToolAnswer::text("Nothing was found. Try fewer or other words.").into());
+            return Ok(ToolAnswer::text("No results. Try fewer or other keywords.").into());
         }
         let text = frame(context.effect, "search results", &self.host, &list(&found));
         Ok(ToolAnswer::text(text).into())

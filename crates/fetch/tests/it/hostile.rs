@@ -149,6 +149,6 @@ async fn a_body_that_says_it_is_too_large_is_not_read() {
     let error = response.whole(LIMITS).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "The answer of 127.0.0.1 is larger than 1000 bytes"
+        "The response of 127.0.0.1 is larger than 1000 bytes"
     );
 }

@@ -22,10 +22,13 @@ async fn a_name_with_one_bad_address_is_bad() {
     // A suffix opens the port, and no address.
     let guard = guard(&[format!("*.example:{}", server.port)], table);
     for (host, expected) in [
-        ("mixed.example", "mixed.example leads to 127.0.0.1"),
-        ("home.example", "home.example leads to 127.0.0.1"),
-        ("mapped.example", "mapped.example leads to ::ffff:127.0.0.1"),
-        ("meta.example", "meta.example leads to 169.254.169.254"),
+        ("mixed.example", "mixed.example resolves to 127.0.0.1"),
+        ("home.example", "home.example resolves to 127.0.0.1"),
+        (
+            "mapped.example",
+            "mapped.example resolves to ::ffff:127.0.0.1",
+        ),
+        ("meta.example", "meta.example resolves to 169.254.169.254"),
         ("empty.example", "empty.example has no address"),
         ("nowhere.example", "nowhere.example has no address"),
     ] {

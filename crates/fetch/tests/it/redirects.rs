@@ -86,18 +86,21 @@ async fn bad_redirects_are_not() {
     for (location, expected) in [
         (
             "http://127.0.0.1/",
-            "127.0.0.1 leads to 127.0.0.1, which is on this machine",
+            "127.0.0.1 resolves to 127.0.0.1, which is on this machine",
         ),
-        ("http://0x7f.1:PORT/", "127.0.0.1 leads to 127.0.0.1"),
+        ("http://0x7f.1:PORT/", "127.0.0.1 resolves to 127.0.0.1"),
         (
             "//169.254.169.254/latest/",
-            "169.254.169.254 leads to 169.254.169.254",
+            "169.254.169.254 resolves to 169.254.169.254",
         ),
         (
             "http://[::ffff:10.0.0.1]/",
-            "::ffff:10.0.0.1 leads to ::ffff:10.0.0.1",
+            "::ffff:10.0.0.1 resolves to ::ffff:10.0.0.1",
         ),
-        ("http://inside.example/", "inside.example leads to 10.0.0.1"),
+        (
+            "http://inside.example/",
+            "inside.example resolves to 10.0.0.1",
+        ),
         (
             "http://other.example:22/",
             "Port 22 of other.example is not open",

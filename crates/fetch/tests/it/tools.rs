@@ -1,4 +1,4 @@
-//! The tools of the web against real sockets and pages that mean no good.
+//! The web tools against real sockets and hostile pages.
 
 mod fetch;
 mod search;
@@ -83,7 +83,7 @@ async fn call_denying(
     }
 }
 
-/// What a model reads: the answer, or the failure after a `!`.
+/// Returns what a model reads: the answer, or the failure after a `!`.
 async fn call(tool: &dyn Tool, arguments: Value) -> String {
     match call_denying(tool, arguments, &[]).await {
         Ok(answer) => answer.text,
@@ -91,7 +91,7 @@ async fn call(tool: &dyn Tool, arguments: Value) -> String {
     }
 }
 
-/// What stands in the frame, which has to be sound.
+/// Returns the text inside the frame, and checks the frame.
 fn unframed(text: &str) -> &str {
     let (_, rest) = text
         .split_once("----- begin ")

@@ -123,7 +123,7 @@ fn a_refusal_says_what_to_do_and_no_secret() {
     };
     check(
         "http://2130706433/?key=hunter2",
-        "127.0.0.1 leads to 127.0.0.1, which is on this machine, and only the public internet is in reach. Use another source, or ask the operator to allow 127.0.0.1",
+        "127.0.0.1 resolves to 127.0.0.1, which is on this machine; only the public internet is reachable. Use another source, or ask the operator to allow 127.0.0.1",
     );
     check(
         "http://me:hunter2@example.org/",

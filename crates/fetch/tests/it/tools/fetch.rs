@@ -134,7 +134,7 @@ async fn failures_say_what_to_do() {
     .await;
     check(
         || answer(403, "", "x"),
-        "127.0.0.1 answered 403 (Forbidden). It is not open to everybody; use another source.",
+        "127.0.0.1 answered 403 (Forbidden). The page requires a login; use another source.",
     )
     .await;
     check(|| answer(429, "date: Sun, 06 Nov 1994 08:49:30 GMT\r\nretry-after: Sun, 06 Nov 1994 08:49:37 GMT\r\n", ""), "127.0.0.1 answered 429 (Too Many Requests). Try again in 7 seconds, or use another source.").await;
@@ -144,13 +144,13 @@ async fn failures_say_what_to_do() {
         "127.0.0.1 answered 503 (Service Unavailable). Try again later, or use another source.",
     )
     .await;
-    check(|| answer(200, "content-type: application/pdf\r\n", "%PDF-1.4"), "That is no text but application/pdf, 8 bytes. Look for a page that describes it, or for the same content as HTML or text.").await;
+    check(|| answer(200, "content-type: application/pdf\r\n", "%PDF-1.4"), "The URL is not text but application/pdf, 8 bytes. Use a page that describes it, or the same content as HTML or text.").await;
     check(
         || answer(200, "content-encoding: gzip\r\n", "\x1f"),
         "127.0.0.1 sends only gzip content, which is not unpacked. Use another source.",
     )
     .await;
-    check(|| redirect(302, "http://10.0.0.1/"), "10.0.0.1 leads to 10.0.0.1, which is on a private network, and only the public internet is in reach. Use another source, or ask the operator to allow 10.0.0.1.").await;
+    check(|| redirect(302, "http://10.0.0.1/"), "10.0.0.1 resolves to 10.0.0.1, which is on a private network; only the public internet is reachable. Use another source, or ask the operator to allow 10.0.0.1.").await;
     check(
         || redirect(302, "file:///etc/passwd"),
         "file: addresses are not fetched. Use a URL that begins with https:// or http://.",
@@ -168,12 +168,12 @@ async fn bad_urls_are_refused_before_anything_is_asked() {
     let stage = Stage::new(|_| answer(200, "", "")).await;
     let port = stage.server.port;
     for (url, expected) in [
-        ("", "That is not a URL (empty host)"),
-        ("https://", "That is not a URL (empty host)"),
+        ("", "Error: `url` is not a valid URL (empty host)"),
+        ("https://", "Error: `url` is not a valid URL (empty host)"),
         ("file:///etc/passwd", "file: addresses are not fetched"),
         ("data:text/html,x", "data: addresses are not fetched"),
-        ("127.0.0.1/x", "127.0.0.1 leads to 127.0.0.1"),
-        ("http://localhost./", "localhost leads to"),
+        ("127.0.0.1/x", "127.0.0.1 resolves to 127.0.0.1"),
+        ("http://localhost./", "localhost resolves to"),
         (
             "http://u:p@example.org/",
             "The URL for example.org has a user name in it",
@@ -187,7 +187,7 @@ async fn bad_urls_are_refused_before_anything_is_asked() {
         json!({"url": format!("http://127.0.0.9:{port}/")}),
     )
     .await;
-    assert!(text.starts_with("! 127.0.0.9 leads to"), "{text}");
+    assert!(text.starts_with("! 127.0.0.9 resolves to"), "{text}");
     assert!(stage.server.seen().is_empty());
 }
 

@@ -108,10 +108,10 @@ async fn duckduckgo() {
 
 #[tokio::test]
 async fn what_is_no_list_of_results() {
-    let nothing = "Nothing was found. Try fewer or other words.";
+    let nothing = "No results. Try fewer or other keywords.";
     let strange = |name: &str| {
         format!(
-            "! The search provider {name} gave an answer that is no list of results; it may take this for a robot. Wait a while, or fetch a page that you know."
+            "! Error: the response of {name} contains no results; the provider may have blocked automated queries. Retry later, or continue without web_search."
         )
     };
     for (provider, body, expected) in [
@@ -156,21 +156,21 @@ async fn a_key_goes_to_its_provider_and_nowhere_else() {
         assert!(!format!("{shown} {tool:?}").contains("hunter2"));
         assert_eq!(server.seen().len(), 1);
     };
-    check(|_| answer(401, "", KEY), "The search provider tavily does not accept the key or the request (401). Go on without searching").await;
+    check(|_| answer(401, "", KEY), "Error: tavily rejected the API key or the request (status 401). Continue without web_search").await;
     check(
         |_| answer(429, "", KEY),
-        "The search provider tavily wants fewer questions. Wait a while",
+        "Error: web_search is rate-limited by tavily; retry after a while, or continue without it.",
     )
     .await;
     check(|_| answer(500, "", KEY), "127.0.0.1 answered 500").await;
     check(
         |port| redirect(307, &format!("http://127.0.0.2:{port}/")),
-        "127.0.0.2 leads to 127.0.0.2",
+        "127.0.0.2 resolves to 127.0.0.2",
     )
     .await;
     check(
         |_| redirect(307, "https://example.org/"),
-        "The search provider sends on to example.org, which is not followed.",
+        "Error: the search provider redirects to example.org, which is not followed.",
     )
     .await;
     check(
@@ -178,7 +178,7 @@ async fn a_key_goes_to_its_provider_and_nowhere_else() {
             bytes: b"HTTP/1.1 200 OK\r\n\r\n".to_vec(),
             then: Then::Repeat(vec![b' '; 4096]),
         },
-        "The answer of 127.0.0.1 is larger than",
+        "The response of 127.0.0.1 is larger than",
     )
     .await;
 }
@@ -195,7 +195,7 @@ async fn policy_has_a_say() {
     let shown = call(&tool, json!({"query": " "})).await;
     assert_eq!(
         shown,
-        "! A question has 1 to 400 characters. Ask with a few key words."
+        "! Error: `query` must have 1 to 400 characters. Use a few keywords."
     );
     assert!(server.seen().is_empty());
 }
