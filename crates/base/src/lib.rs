@@ -1,6 +1,6 @@
-//! Primitives that every crate shares.
+//! Primitives that all crates share.
 //!
-//! A rule that several crates need lives here once. This crate depends on no other crate of the
+//! Each rule exists once; `cargo xtask tidy` rejects a second copy. This crate depends on no other crate of the
 //! workspace, so any of them may use it.
 
 pub mod atomic_file;

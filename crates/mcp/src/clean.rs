@@ -1,9 +1,9 @@
-//! Text of a server as people and models may see it.
+//! Sanitizes text of a server.
 
 use sortie_base::hidden::remove;
 use sortie_base::truncate::truncate;
 
-/// The first `max` characters without hidden ones, with `…` where something is missing.
+/// Removes hidden characters and truncates to `max` characters.
 pub(crate) fn clean_first(text: &str, max: usize) -> String {
     truncate(&remove(text), max)
 }

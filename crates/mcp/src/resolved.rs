@@ -1,4 +1,4 @@
-//! A server's settings with their variables filled in: what is really started or connected to.
+//! Settings of a server with expanded variables.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -24,14 +24,14 @@ const RESERVED_HEADERS: [&str; 9] = [
     "transfer-encoding",
 ];
 
-/// How a server is really reached. Not printable: it is full of secrets.
+/// The resolved endpoint of a server. Not printable: it contains secrets.
 pub(crate) struct Resolved {
     pub(crate) target: Target,
-    /// Knows every secret above.
+    /// Redactor for every secret above.
     pub(crate) redactor: Redactor,
 }
 
-/// What is really started or connected to.
+/// The program or URL after expansion.
 pub(crate) enum Target {
     Stdio {
         command: String,
@@ -46,7 +46,7 @@ pub(crate) enum Target {
     },
 }
 
-/// What variables are filled in from, and where programs run.
+/// Variables for expansion, and the working directory.
 #[derive(Clone, Copy)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) variables: &'a BTreeMap<String, String>,
@@ -56,7 +56,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 impl Resolved {
-    /// Fills in the variables; the sentence names what is missing, never a value.
+    /// Expands the variables; an error names the missing variable, never a value.
     pub(crate) fn new(endpoint: &Endpoint, around: Surroundings<'_>) -> Result<Self, String> {
         let mut filler = Filler {
             variables: around.variables,
@@ -106,7 +106,7 @@ fn stdio(
 
 fn http(address: &Address, filler: &mut Filler<'_>) -> Result<Target, String> {
     let url = filler.fill("url", &address.url)?;
-    // What stands behind the question mark is often a key.
+    // The query is often a key.
     filler
         .used
         .extend(url.split_once('?').map(|(_, query)| query.to_owned()));

@@ -8,23 +8,23 @@ use sortie_base::truncate::ELLIPSIS;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-/// The longest control string (a window title, a hyperlink) that is recognised as one. Without a
-/// bound, text that opens one and never closes it would be hidden from the reader.
+/// Limit of a control string (a window title, a hyperlink). Without a
+/// limit, text that opens one and never closes it would be hidden from the reader.
 const MAX_CONTROL_STRING_CHARS: usize = 4_096;
 
 const ESCAPE: char = '\u{1b}';
 const BELL: char = '\u{7}';
 const STRING_TERMINATOR: char = '\u{9c}';
 
-/// How many columns of a terminal the text takes.
+/// Returns the number of terminal columns of a text.
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// Cuts text to at most so many columns, never inside a character as people see it, and ends it
+/// Truncates text to `max_columns`, never inside a grapheme, and ends it
 /// with `…` if something is missing.
 ///
-/// Text from outside goes through [`one_line`] first: here a control character counts as a column.
+/// Pass foreign text through [`one_line`] first: a control character counts as a column here.
 pub fn truncate_columns(text: &str, max_columns: usize) -> String {
     if columns(text) <= max_columns {
         return text.to_owned();
@@ -41,7 +41,7 @@ pub fn truncate_columns(text: &str, max_columns: usize) -> String {
     kept.chain([ELLIPSIS]).collect()
 }
 
-/// Cuts or fills up text to exactly so many columns: a cell of a table.
+/// Truncates or pads text to exactly `exact_columns`, for a cell of a table.
 pub fn pad_columns(text: &str, exact_columns: usize) -> String {
     let mut cell = truncate_columns(text, exact_columns);
     let missing = exact_columns.saturating_sub(columns(&cell));
@@ -49,10 +49,10 @@ pub fn pad_columns(text: &str, exact_columns: usize) -> String {
     cell
 }
 
-/// Makes text safe to show on one line of a terminal.
+/// Sanitizes text for one line of a terminal.
 ///
 /// Escape sequences and hidden characters are removed; control characters, line ends and runs of
-/// white space become one space; nothing is left at either end.
+/// white space become one space; both ends are trimmed.
 pub fn one_line(text: &str) -> String {
     let spaced: String = Visible::new(text)
         .map(|character| match character {
@@ -76,13 +76,13 @@ pub fn one_line(text: &str) -> String {
     line
 }
 
-/// Makes text of several lines safe to show on a terminal: as [`one_line`], but line ends, tabs
+/// Sanitizes text of several lines for a terminal: as [`one_line`], but line ends, tabs
 /// and spaces stay.
 pub fn strip_sequences(text: &str) -> String {
     remove_from_prose(&Visible::new(text).collect::<String>())
 }
 
-/// The characters of a text without its terminal escape sequences (ECMA-48).
+/// Iterates over the characters of a text without its terminal escape sequences (ECMA-48).
 struct Visible<'a> {
     rest: Peekable<Chars<'a>>,
 }

@@ -1,8 +1,8 @@
-//! Every word a person reads, and every word the runtime says to a model, in English and Chinese.
+//! All messages for people, and those of the runtime for models, in English and Chinese.
 //!
-//! The words live in `messages/*.ftl`; code names them by id through [`t!`] or [`text`]. Ids,
-//! languages and variables are held together by this crate's tests, which also read the rest of
-//! the workspace: a missing key is found there and not by a user. [`truncate_columns`] and its
+//! The messages are in `messages/*.ftl`; code refers to them by id through [`t!`] or [`text`]. Tests check ids,
+//! languages and variables over the sources of
+//! the whole workspace. [`truncate_columns`] and its
 //! neighbours prepare text for terminals.
 
 mod arg;
@@ -17,7 +17,7 @@ pub use outcome::outcome_error;
 pub use sortie_base::truncate::{first_chars, truncate_middle};
 pub use sortie_core::Lang;
 
-/// Says the message of this id: `t!(lang, "task-started", label = label, id = id)`.
+/// Returns a message: `t!(lang, "task-started", label = label, id = id)`.
 #[macro_export]
 macro_rules! t {
     ($lang:expr, $id:expr $(, $name:ident = $value:expr)* $(,)?) => {

@@ -71,8 +71,8 @@ fn folders_are_judged_by_owner_and_who_may_write() {
     );
 }
 
-/// Every mode of every class: nothing that others could write is used, nothing that others could read
-/// of a secret goes unreported, and what nobody could reach is only tightened.
+/// Every mode of every class: no file that other users could write is used, no secret that they could read
+/// of a secret goes unreported, and a file that no other user could reach is only repaired.
 #[test]
 fn every_mode_of_a_file_has_the_verdict_of_its_bits() {
     for class in [Class::Secret, Class::Private, Class::Settings] {
@@ -125,7 +125,7 @@ fn unsafe_at(path: &Path, danger: Danger) -> Finding {
     finding(path, Verdict::Unsafe(danger)).unwrap()
 }
 
-/// A home below a folder that others can enter, so that the modes of its files matter.
+/// A home below a folder that other users can enter, so that the modes of its files matter.
 fn home() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     mode(folder.path(), 0o755);

@@ -145,7 +145,7 @@ async fn refusals_are_said_without_secrets() {
                 "<h1>welcome</h1>",
             )
         },
-        "it answered with something that is not MCP: <h1>welcome</h1>",
+        "its response is not MCP: <h1>welcome</h1>",
     )
     .await;
     check(
@@ -158,7 +158,7 @@ async fn refusals_are_said_without_secrets() {
                 Body::from_stream(endless),
             )
         },
-        "its answer is larger than",
+        "its response is larger than",
     )
     .await;
 }
@@ -230,7 +230,7 @@ async fn what_can_be_understood_is_used() {
         assert_eq!(names, ["mcp__srv__act"], "{report:?}");
         let failure = run(&*tool(&pool, "act"), json!({})).await.unwrap_err();
         assert!(
-            failure.contains("not one that the protocol knows"),
+            failure.contains("does not follow the protocol"),
             "{failure}"
         );
     }
