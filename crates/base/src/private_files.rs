@@ -53,7 +53,6 @@ pub enum Kind {
 /// Type, owner and mode of a path; a link in its last component is not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// What it is.
     pub kind: Kind,
     /// User id of the owner.
     pub owner: u32,

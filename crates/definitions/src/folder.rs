@@ -1,7 +1,7 @@
-//! Folders that are held open, so that what is read is what was found.
+//! Folders by open descriptor, so that what is read is what was found.
 //!
-//! Every path is resolved beneath a descriptor: a symbolic link may lead to another place in the
-//! folder and nowhere else.
+//! Every path is resolved beneath a descriptor: a symbolic link may point to another path in the
+//! folder, and nowhere else.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use sortie_base::beneath::Resolver;
 use sortie_base::exact_folder;
 
-/// How many entries of one folder are looked at.
+/// Limit of entries that are read of one folder.
 pub(crate) const MAX_ENTRIES: usize = 4_096;
 
 const FOLDER_FLAGS: OFlags = OFlags::RDONLY
@@ -27,7 +27,7 @@ const FILE_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOCTTY)
     .union(OFlags::CLOEXEC);
 
-/// A folder that is held open.
+/// An open folder.
 #[derive(Debug)]
 pub(crate) struct Folder {
     descriptor: OwnedFd,
@@ -37,36 +37,36 @@ pub(crate) struct Folder {
 /// Why something in a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FolderError {
-    /// There is nothing of that name.
+    /// The path does not exist.
     #[error("it does not exist")]
     Missing,
-    /// It leads out of the folder.
+    /// The path leads out of the folder.
     #[error("it leads out of {}, which is refused", .0.display())]
     Outside(PathBuf),
-    /// A pipe, a socket, a device, or a folder where a file is wanted.
+    /// A pipe, a socket, a device, or a folder instead of a file.
     #[error("it is not a regular file")]
     NotAFile,
-    /// More than is read.
+    /// Larger than the limit.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// No UTF-8.
+    /// Not UTF-8.
     #[error("it is not text in UTF-8")]
     NotText,
-    /// The system says no.
-    #[error("the system does not give it: {0}")]
+    /// An error of the operating system.
+    #[error("it cannot be opened: {0}")]
     System(std::io::Error),
 }
 
-/// What a folder holds.
+/// An entry of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// Its name.
     pub(crate) name: OsString,
-    /// What it is, links not followed.
+    /// The type; links are not followed.
     pub(crate) kind: Kind,
 }
 
-/// What an entry is.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A regular file.
@@ -80,7 +80,7 @@ pub(crate) enum Kind {
 }
 
 impl Folder {
-    /// Opens a folder that somebody with the right to do so has named, links in its path included.
+    /// Opens a folder that a trusted source named; links in its path are followed.
     pub(crate) fn open(path: &Path) -> Result<Self, FolderError> {
         let descriptor =
             openat(CWD, path, FOLDER_FLAGS, Mode::empty()).map_err(|errno| explain(errno, path))?;
@@ -124,7 +124,7 @@ impl Folder {
         String::from_utf8(bytes).map_err(|_| FolderError::NotText)
     }
 
-    /// What the folder holds, by name; `true` if there is more than is looked at.
+    /// Returns the entries, sorted by name; `true` if there are more than the limit.
     pub(crate) fn entries(&self) -> Result<(Vec<Entry>, bool), FolderError> {
         let failed = |errno| explain(errno, &self.path);
         let mut entries = Vec::new();
@@ -148,12 +148,12 @@ impl Folder {
         Ok((entries, more))
     }
 
-    /// Its path, without symbolic links.
+    /// Returns its path, without symbolic links.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether both are the same folder.
+    /// Returns whether both are the same folder.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let identity = |folder: &Self| {
             let stat = rustix::fs::fstat(&folder.descriptor).ok()?;
@@ -162,8 +162,8 @@ impl Folder {
         identity(self).is_some_and(|own| identity(other) == Some(own))
     }
 
-    /// Names an open folder by its real path. Whoever opens that path again meets no link on the
-    /// way, and so the same folder, or nothing.
+    /// Names an open folder by its real path. Opening that path again without following links
+    /// gives the same folder, or nothing.
     fn named(descriptor: OwnedFd, path: &Path) -> Result<Self, FolderError> {
         let path = std::fs::canonicalize(path).map_err(FolderError::System)?;
         let found = Self::open_exact(&path)?;

@@ -1,13 +1,13 @@
-//! What people and models said, for operators who want it in their traces. Bounded, and cut between
-//! characters. What is in a journal went through the redactor before.
+//! Content of prompts, calls and completions, for operators who enable it in traces. Truncated between
+//! characters. The journal is already redacted.
 
 use serde_json::{Value as Json, json};
 use sortie_base::truncate::truncate_bytes;
 use sortie_core::{Arguments, Block, StopReason};
 
-/// The most bytes of one text in an attribute: backends refuse or cut much longer ones.
+/// Limit of a text in an attribute: backends refuse or truncate much longer ones.
 pub(crate) const MAX_TEXT_BYTES: usize = 8 * 1024;
-/// The most parts of one message: an answer with a thousand calls is still one attribute.
+/// Limit of parts of one message: a completion with a thousand calls is still one attribute.
 const MAX_PARTS: usize = 64;
 
 /// Truncates a text to the size of an attribute.
@@ -15,7 +15,7 @@ pub(crate) fn truncate(text: &str) -> String {
     truncate_bytes(text, MAX_TEXT_BYTES)
 }
 
-/// The arguments of a call.
+/// Returns the arguments of a call as text.
 pub(crate) fn arguments(arguments: &Arguments) -> String {
     match arguments {
         Arguments::Json(value) => truncate(&value.to_string()),
@@ -23,17 +23,17 @@ pub(crate) fn arguments(arguments: &Arguments) -> String {
     }
 }
 
-/// One message as the conventions want a list of them.
+/// Returns a list of one message, in the format of the semantic conventions.
 pub(crate) fn message(role: &str, text: &str) -> String {
     json!([{"role": role, "parts": [{"type": "text", "content": truncate(text)}]}]).to_string()
 }
 
-/// What an agent is told.
+/// Returns the system prompt, in the format of the semantic conventions.
 pub(crate) fn instructions(prompt: &str) -> String {
     json!([{"type": "text", "content": truncate(prompt)}]).to_string()
 }
 
-/// An answer of the model.
+/// Returns a completion, in the format of the semantic conventions.
 pub(crate) fn answer(blocks: &[Block], stop: StopReason) -> String {
     let parts: Vec<Json> = blocks.iter().take(MAX_PARTS).map(part).collect();
     json!([{"role": "assistant", "parts": parts, "finish_reason": finish_reason(stop)}]).to_string()
@@ -52,7 +52,7 @@ fn part(block: &Block) -> Json {
     }
 }
 
-/// The conventions' word for why a model stopped.
+/// Returns the finish reason in the terms of the semantic conventions.
 pub(crate) const fn finish_reason(stop: StopReason) -> &'static str {
     match stop {
         StopReason::EndTurn => "stop",

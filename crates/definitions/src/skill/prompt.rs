@@ -1,17 +1,17 @@
-//! What a model is told about the skills it has: names and purposes, within a bound.
+//! The section of the system prompt about skills: names and descriptions, within a limit.
 
 use sortie_base::truncate::truncate;
 use sortie_core::{Lang, SkillRef};
 use sortie_text::one_line;
 
-/// How many characters of each description are tried in turn until everything fits.
+/// Limits of a description that are tried in turn until everything fits.
 const DESCRIPTION_CHARS: [usize; 6] = [2_048, 512, 256, 128, 64, 0];
 
-/// The part of a system prompt about skills, in at most `budget_chars` characters.
+/// Returns the section of a system prompt about skills, in at most `budget_chars` characters.
 ///
-/// Long descriptions are cut first, then skills are left out from the end, and the last line says
-/// how many. Without skills, or where not even one name fits, nothing is said. Every skill is one
-/// line, so no description can pass for another skill or for words of the runtime.
+/// Long descriptions are truncated first, then skills are omitted from the end, and the last line tells
+/// how many. Without skills, or if not even one name fits, the result is empty. Every skill is one
+/// line, so no description can imitate another skill or text of the runtime.
 pub fn skills_prompt(skills: &[SkillRef], lang: Lang, budget_chars: usize) -> String {
     if skills.is_empty() {
         return String::new();

@@ -83,9 +83,9 @@ fn claude_code() {
     turns Some(12) timeout None tokens None background Some(true)
     skills ["pdf"] servers [Named("github"), Inline { name: "local", config: Object {"command": String("./server.sh"), "type": String("stdio")} }] hooks true
     color Some("purple") offered true unknown []
-    Note 3: this is no valid YAML and was read as plain text; put the value in quotes
+    Note 3: this is not valid YAML and was read as plain text; put the value in quotes
     Warning 4: there is no tool "NotebookEdit" here; it is left out
-    Warning 6: the model "sonnet" is one vendor's word for a size; the parent's model is used
+    Warning 6: the model "sonnet" is a size name of one vendor; the parent's model is used
     Note 22: `memory` has no meaning here
     "#);
 }
@@ -127,7 +127,7 @@ fn gemini_remote() {
     insta::assert_snapshot!(load("x.md", include_str!("fixtures/remote.md")), @r#"
     refused  -  project/.claude/agents/x.md
              - line 2: an agent on another machine is not run from a file
-             - it has no text: the agent is told nothing but its task
+             - it has no text: the prompt contains only the task
     "#);
 }
 
@@ -178,13 +178,13 @@ fn an_untrusted_folder_loses_what_could_widen() {
     turns Some(15) timeout None tokens None background Some(true)
     skills ["pdf"] servers [] hooks false
     color Some("purple") offered true unknown []
-    Note 3: this is no valid YAML and was read as plain text; put the value in quotes
+    Note 3: this is not valid YAML and was read as plain text; put the value in quotes
     Warning 4: there is no tool "NotebookEdit" here; it is left out
     Warning 6: the model "script:evil.json" is not configured, and the folder is not trusted; the parent's model is used
     Note 22: `memory` has no meaning here
     Warning 16: `hooks` are left out: the folder is not trusted
     Warning 11: `mcpServers` are left out: the folder is not trusted
-    Warning 7: a person is asked about every change: the folder is not trusted
+    Warning 7: every change needs approval: the folder is not trusted
     Warning 25: `isolation: none` is left out: the folder is not trusted
     Warning 8: its limits are no higher than the configured ones: the folder is not trusted
     "#);

@@ -113,10 +113,10 @@ fn names_and_descriptions() {
     j (models only) in extra/j
     技能 in extra/技能
     Warning extra/a/SKILL.md:2: the skill is called `other`, but its folder `a`
-    Warning extra/b/SKILL.md:2: `PDF Processing` is no name for a skill (1 to 64 lower-case letters, digits and single hyphens); it is called `b` like its folder
+    Warning extra/b/SKILL.md:2: `PDF Processing` is not a valid skill name (1 to 64 lower-case letters, digits and single hyphens); it is called `b` like its folder
     Warning extra/c/SKILL.md: `name` is missing; it is called `c` like its folder
-    Refusal extra/d/SKILL.md: `description` is missing: without it nobody knows when to use the skill
-    Warning extra/e/SKILL.md:3: `description` is cut after 1024 characters
+    Refusal extra/d/SKILL.md: `description` is missing: a model needs it to choose the skill
+    Warning extra/e/SKILL.md:3: `description` is truncated after 1024 characters
     Refusal extra/f--f/SKILL.md:2: neither `name` nor the folder is a name for a skill (1 to 64 lower-case letters, digits and single hyphens)
     Refusal extra/h/SKILL.md:1: a skill begins with front matter: `---`, `name:`, `description:`, `---`
     Note extra/j/SKILL.md:6: `allowed-tools` grants nothing here: policy decides

@@ -94,7 +94,7 @@ fn a_run_has_only_its_own_skills() {
     let failure = choose(&[], "pdf").unwrap_err();
     assert_eq!(
         failure.to_string(),
-        r#"There is no skill "pdf": this run has no skills. Go on without one."#
+        r#"There is no skill "pdf": this run has no skills. Continue without one."#
     );
 }
 
