@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_living_process_is_not_over_and_a_killed_one_is_at_once() {
+    fn a_living_process_has_not_ended_and_a_killed_one_has_at_once() {
         assert!(!is_over(std::process::id()));
         assert!(is_over(0));
         assert!(is_over(u32::MAX));

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_clock_counts_where_it_is_known() {
+    fn the_servers_clock_is_used_if_it_is_known() {
         let date = "Sun, 06 Nov 1994 08:49:17 GMT";
         for now in [0, EXAMPLE, EXAMPLE + 100_000] {
             check("Sun, 06 Nov 1994 08:49:37 GMT", Some(date), now, Some(20.0));

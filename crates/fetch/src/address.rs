@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_public() {
+    fn public_addresses() {
         check(
             Reach::Public,
             &[
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_this_machine() {
+    fn loopback_addresses() {
         check(
             Reach::Loopback,
             &[
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_private_or_on_the_wire() {
+    fn private_and_link_local_addresses() {
         check(
             Reach::Private,
             &[
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_serves_from() {
+    fn reserved_addresses() {
         check(
             Reach::Reserved,
             &[

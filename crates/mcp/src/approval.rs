@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn remembers_over_restarts_and_notices_changes() {
+    fn approvals_survive_restarts_and_changes_are_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let state = folder.path().join("deep/state");
         let tools = [seen("a", "x"), seen("b", "y")];

@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hides_nothing_that_can_be_seen() {
+    fn visible_text_is_kept() {
         for (text, max, expected) in [
             ("plain\n\ttext", 20, "plain\n\ttext"),
             ("a\u{1b}[31mb\u{0}\r\n", 20, "a[31mb\n"),

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_apart_what_a_model_would_read() {
+    fn the_fingerprint_covers_everything_a_model_reads() {
         let known = fingerprint(
             r#"{"name": "a", "description": "b", "inputSchema": {"x": 1, "y": {"p": [1], "q": 2}}}"#,
         );

@@ -287,7 +287,7 @@ fn tools_fail_closed() {
 }
 
 #[test]
-fn what_is_no_agent_or_cannot_be_one() {
+fn files_that_are_no_agents_are_reported() {
     let check = |file: &str, text: &str, verdict: Verdict, reason: &str| {
         let world = World::with(&[(&format!("project/.claude/agents/{file}"), text)]);
         let files = world.agents(true);
@@ -400,7 +400,7 @@ fn agent(description: &str) -> String {
 }
 
 #[test]
-fn the_nearest_counts_and_the_others_are_told() {
+fn the_nearest_file_is_used_and_the_others_are_reported() {
     let places = [
         "project/app/.sortie/agents/a.md",
         "project/app/.claude/agents/deep/er/a.md",
@@ -431,7 +431,7 @@ fn the_nearest_counts_and_the_others_are_told() {
 }
 
 #[test]
-fn names_are_taken_by_whoever_is_trusted() {
+fn a_trusted_file_takes_precedence_for_a_name() {
     let named = |name: &str| format!("---\nname: {name}\ndescription: from a file\n---\nb");
     let world = World::with(&[
         ("project/.claude/agents/1.md", &named("Explore")),
@@ -472,7 +472,7 @@ fn names_are_taken_by_whoever_is_trusted() {
 }
 
 #[test]
-fn links_that_lead_out_are_refused_and_said() {
+fn links_that_lead_out_are_refused_and_reported() {
     let world = World::with(&[
         ("outside/evil.md", &agent("evil")),
         ("project/shared/near.md", &agent("near")),
@@ -506,7 +506,7 @@ fn links_that_lead_out_are_refused_and_said() {
 }
 
 #[test]
-fn one_bad_file_stops_no_other() {
+fn an_invalid_file_does_not_affect_others() {
     let world = World::with(&[
         ("home/.sortie/agents/a.md", "---\nname: [\n---\n"),
         ("home/.sortie/agents/b.md", &agent("b")),

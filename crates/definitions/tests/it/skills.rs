@@ -30,7 +30,7 @@ fn render(world: &World, skills: &Skills) -> String {
 }
 
 #[test]
-fn found_in_order_nested_once_and_the_nearer_hides_the_farther() {
+fn skills_are_found_in_order_and_the_nearer_hides_the_farther() {
     let world = World::with(&[
         (
             "project/app/.sortie/skills/pdf/SKILL.md",
@@ -144,7 +144,7 @@ fn names_and_descriptions() {
 }
 
 #[test]
-fn links_that_lead_out_are_refused_and_said() {
+fn links_that_lead_out_are_refused_and_reported() {
     let world = World::with(&[
         ("outside/evil/SKILL.md", &skill("evil", "e")),
         ("project/.claude/skills/good/SKILL.md", &skill("good", "g")),

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pages_grow_old() {
+    async fn cached_pages_expire() {
         let cache = Cache::default();
         cache.put("a", Format::Markdown, page("x"));
         assert!(cache.get("a", Format::Markdown).is_some());
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_oldest_goes_first() {
+    async fn the_oldest_page_is_evicted_first() {
         let cache = Cache::default();
         for number in 0..=MAX_PAGES {
             cache.put(&number.to_string(), Format::Text, page("x"));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_have_a_say() {
+    fn servers_can_forbid_caching() {
         for (value, kept) in [
             ("public, max-age=60", true),
             ("", true),

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_seen_is_gone() {
+    fn hidden_characters_are_removed() {
         let check = |text: &str, expected: &str| assert_eq!(clean(text), expected, "{text:?}");
         check("a\r\nb\rc\u{2028}d", "a\nb\nc\nd");
         check("\n\n a \n\n\n\n b \n\n", " a\n\n b");

@@ -39,7 +39,7 @@ fn raw(bytes: impl Into<Vec<u8>>, then: Then) -> Answer {
 }
 
 #[tokio::test]
-async fn bodies_are_read_no_further_than_wanted() {
+async fn bodies_are_read_up_to_the_limit() {
     let check = async |reply: fn() -> Answer, expected: &str| {
         assert_eq!(read(reply, LIMITS).await, expected);
     };
@@ -80,7 +80,7 @@ async fn bodies_are_read_no_further_than_wanted() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_slow_without_being_silent_is_left() {
+async fn a_slow_server_times_out_although_it_keeps_sending() {
     // Every empty-handed byte keeps the connection alive, but not for ever.
     let limits = BodyLimits {
         max_bytes: usize::MAX,

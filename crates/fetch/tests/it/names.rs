@@ -10,7 +10,7 @@ async fn hello() -> Server {
 }
 
 #[tokio::test]
-async fn a_name_with_one_bad_address_is_bad() {
+async fn a_name_with_one_refused_address_is_refused() {
     let server = hello().await;
     let table = Table::of(&[
         ("mixed.example", &[&["93.184.215.14", "127.0.0.1"]]),
@@ -40,7 +40,7 @@ async fn a_name_with_one_bad_address_is_bad() {
 }
 
 #[tokio::test]
-async fn a_name_that_changes_its_mind_is_judged_each_time_and_asked_once() {
+async fn a_name_that_resolves_differently_is_judged_at_each_request() {
     let server = hello().await;
     let table = Table::of(&[("turn.example", &[&["127.0.0.1"], &["169.254.169.254"]])]);
     let guard = guard(&[format!("turn.example:{}", server.port)], table.clone());
@@ -85,7 +85,7 @@ async fn the_rule_for_a_name_is_no_rule_for_its_address() {
 }
 
 #[tokio::test]
-async fn the_caller_has_a_say_about_each_host() {
+async fn the_caller_is_asked_about_each_host() {
     let server = hello().await;
     let table = Table::of(&[("good.example", &[&["127.0.0.1"]])]);
     let guard = guard(&[format!("good.example:{}", server.port)], table.clone());

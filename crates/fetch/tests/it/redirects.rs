@@ -82,7 +82,7 @@ async fn good_redirects_are_followed() {
 }
 
 #[tokio::test]
-async fn bad_redirects_are_not() {
+async fn redirects_to_refused_targets_are_not_followed() {
     for (location, expected) in [
         (
             "http://127.0.0.1/",
@@ -136,7 +136,7 @@ async fn bad_redirects_are_not() {
 }
 
 #[tokio::test]
-async fn a_hop_that_the_caller_forbids_is_not_made() {
+async fn a_redirect_to_a_host_that_the_caller_refuses_is_not_followed() {
     let stage = Stage::to(302, "http://other.example:PORT/").await;
     let permits = |host: &str| match host {
         "start.example" => Ok(()),
@@ -148,7 +148,7 @@ async fn a_hop_that_the_caller_forbids_is_not_made() {
 }
 
 #[tokio::test]
-async fn circles_end() {
+async fn redirect_loops_end() {
     let stage = Stage::to(301, "/").await;
     let error = stage.get().await.unwrap_err();
     assert_eq!(
@@ -159,7 +159,7 @@ async fn circles_end() {
 }
 
 #[tokio::test]
-async fn what_is_no_redirect_is_an_answer() {
+async fn a_response_that_is_no_redirect_is_returned() {
     for (status, headers) in [
         (302, ""),
         (304, "location: /x\r\n"),
@@ -203,7 +203,7 @@ async fn resent(method: Method, status: u16, location: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn what_goes_along() {
+async fn headers_and_bodies_follow_redirects_by_origin() {
     let check = async |method: Method, status, location, expected: &str| {
         let shown = resent(method.clone(), status, location).await;
         assert_eq!(shown, expected, "{method} {status} {location}");

@@ -138,7 +138,7 @@ fn is_surely_not_public(address: IpAddr) -> bool {
 }
 
 #[test]
-fn what_is_approved_is_what_the_connector_reads() {
+fn the_checked_address_is_the_one_that_the_connector_parses() {
     let guard = Guard::new(Allow::default()).unwrap();
     let strategy = (addresses(), any::<u8>(), any::<u8>());
     let approved = AtomicU32::new(0);

@@ -23,7 +23,7 @@ fn check_with(allow: Allow, cases: &[(&str, &str)]) {
 }
 
 #[test]
-fn the_public_web_is_in_reach() {
+fn the_public_web_is_reachable() {
     check_with(
         Allow::default(),
         &[
@@ -45,7 +45,7 @@ fn the_public_web_is_in_reach() {
 }
 
 #[test]
-fn nothing_else_is() {
+fn other_schemes_are_refused() {
     let refused = [
         ("file:///etc/passwd", "file: addresses are not fetched"),
         ("gopher://example.org/", "gopher: addresses are not fetched"),
@@ -115,7 +115,7 @@ fn nothing_else_is() {
 }
 
 #[test]
-fn a_refusal_says_what_to_do_and_no_secret() {
+fn a_refused_request_names_the_remedy_and_no_secret() {
     let guard = Guard::new(Allow::default()).unwrap();
     let check = |url: &str, expected: &str| {
         let refused = guard.check(&Url::parse(url).unwrap()).unwrap_err();

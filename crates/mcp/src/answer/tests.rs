@@ -116,7 +116,7 @@ fn errors_are_failures() {
 }
 
 #[test]
-fn long_text_is_cut_between_characters() {
+fn long_text_is_truncated_between_characters() {
     let long = "語".repeat(400_000);
     let text = answer_to(
         json!({ "content": [{ "type": "text", "text": long }, { "type": "text", "text": "x" }] }),
@@ -141,7 +141,7 @@ fn a_frame_cannot_be_forged() {
 }
 
 #[test]
-fn trouble_says_what_to_do() {
+fn errors_tell_what_to_do() {
     let redactor = Redactor::new(["hunter22"]);
     let trouble = Trouble::new("it stopped").with_words("panic: hunter22", &redactor);
     let text = failure("srv", "s", &trouble).0;

@@ -110,7 +110,7 @@ fn respond(status: StatusCode, header: (&str, &str), body: impl Into<Body>) -> R
 }
 
 #[tokio::test]
-async fn refusals_are_said_without_secrets() {
+async fn error_responses_are_reported_without_secrets() {
     check(
         |headers| {
             let heard = format!(
@@ -216,7 +216,7 @@ async fn rough(headers: HeaderMap, body: String) -> Response<Body> {
 }
 
 #[tokio::test]
-async fn what_can_be_understood_is_used() {
+async fn a_listing_that_violates_the_protocol_is_read_as_far_as_possible() {
     for modern in [false, true] {
         let stage = Stage::new();
         let (url, guard) = serve(Router::new().fallback(any(rough))).await;

@@ -45,7 +45,7 @@ async fn answers_and_failures() {
 }
 
 #[tokio::test]
-async fn a_crash_is_an_answer() {
+async fn a_crash_of_the_server_fails_the_call() {
     check(
         "crash",
         Err("it stopped during the call (exit code 3). Whether the call took effect is unknown"),
@@ -55,7 +55,7 @@ async fn a_crash_is_an_answer() {
 }
 
 #[tokio::test]
-async fn more_than_can_be_read_is_an_answer() {
+async fn a_message_beyond_the_limit_fails_the_call() {
     check(
         "endless",
         Err("its message exceeds the size limit, so it was stopped"),

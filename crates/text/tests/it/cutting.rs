@@ -31,7 +31,7 @@ fn the_first_characters() {
 }
 
 #[test]
-fn columns_are_cut_between_what_people_see_as_characters() {
+fn columns_are_truncated_between_graphemes() {
     let cases: &[(&str, usize, &str)] = &[
         ("", 0, ""),
         ("", 5, ""),
@@ -202,7 +202,7 @@ fn hard_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_cut_line_is_whole_graphemes_and_fits(text in hard_text(), max in 0_usize..50) {
+    fn a_truncated_line_is_whole_graphemes_and_fits(text in hard_text(), max in 0_usize..50) {
         let cut = truncate_columns(&text, max);
         prop_assert!(columns(&cut) <= max);
         if columns(&text) <= max {
@@ -229,7 +229,7 @@ proptest! {
     }
 
     #[test]
-    fn a_cut_middle_adds_up(text in hard_text(), max in 0_usize..60) {
+    fn a_truncated_middle_adds_up(text in hard_text(), max in 0_usize..60) {
         // Nothing that `hard_text` has any chance to make.
         let marker = "<left out>";
         let cut = truncate_middle(&text, max, marker);

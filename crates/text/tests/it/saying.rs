@@ -110,7 +110,7 @@ fn no_number_makes_a_message_panic_or_lie() {
 }
 
 #[test]
-fn what_is_missing_shows_and_never_panics() {
+fn missing_messages_and_arguments_are_visible_and_never_panic() {
     check(text(Lang::Zh, "no-such-key", &[]), "<no-such-key>");
     check(text(Lang::En, "", &[]), "<>");
     check(
@@ -166,7 +166,7 @@ fn messages_of_several_lines_keep_their_shape() {
 }
 
 #[test]
-fn a_locale_says_the_language() {
+fn a_locale_selects_the_language() {
     let cases = [
         (Some("zh_CN.UTF-8"), Lang::Zh),
         (Some("zh"), Lang::Zh),

@@ -112,7 +112,7 @@ fn a_folder_that_was_swapped_for_a_link_is_refused() {
 }
 
 #[test]
-fn what_a_model_reads_about_it_is_small() {
+fn the_tool_specification_is_small() {
     let spec = serde_json::to_string(SkillTool::new().spec()).unwrap();
     assert!(spec.len() <= 430, "{}", spec.len());
 }

@@ -31,7 +31,7 @@ fn pages_become_markdown() {
 }
 
 #[test]
-fn what_nobody_sees_is_not_read() {
+fn invisible_elements_are_not_read() {
     for hidden in [
         "<script>bad</script>",
         "<style>bad</style>",
@@ -81,7 +81,7 @@ fn the_article_is_found_in_its_page() {
 
 /// Whatever a page does, its beginning is read, and nothing falls off the stack.
 #[test]
-fn twisted_pages_are_read_somehow() {
+fn hostile_pages_are_read_within_limits() {
     let large = 10 * 1024 * 1024;
     for unit in [
         "<div>",

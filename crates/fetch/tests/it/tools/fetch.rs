@@ -224,7 +224,7 @@ async fn a_change_of_host_is_shown_and_permitted() {
 }
 
 #[tokio::test]
-async fn pages_are_kept_where_that_is_right() {
+async fn pages_are_cached_if_the_server_allows_it() {
     let stage = Stage::new(|seen| match seen.path() {
         "/private" => answer(200, "cache-control: private\r\n", "x"),
         "/secret" => answer(200, "cache-control: no-store\r\n", "x"),
@@ -248,7 +248,7 @@ async fn pages_are_kept_where_that_is_right() {
 }
 
 #[tokio::test]
-async fn what_is_returned_is_bounded() {
+async fn results_are_limited() {
     let stage = Stage::new(|seen| match seen.path() {
         "/long" => answer(200, "", "分".repeat(30_000)),
         _ => Answer {
@@ -280,7 +280,7 @@ async fn what_is_returned_is_bounded() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_falls_silent_is_left() {
+async fn a_silent_server_times_out() {
     let stage = Stage::new(|_| Answer {
         bytes: b"HTTP/1.1 200 Said\r\ncontent-length: 9\r\n\r\nhalf".to_vec(),
         then: Then::Silence,
@@ -296,7 +296,7 @@ async fn a_server_that_falls_silent_is_left() {
 }
 
 #[tokio::test]
-async fn nothing_personal_is_sent() {
+async fn requests_contain_only_neutral_headers() {
     let stage =
         Stage::new(|_| answer(200, "set-cookie: a=b\r\ncache-control: no-store\r\n", "x")).await;
     stage.get("/").await;
@@ -314,7 +314,7 @@ async fn nothing_personal_is_sent() {
 }
 
 #[test]
-fn it_can_be_repeated_and_touches_the_network() {
+fn fetch_is_repeatable_and_touches_the_network() {
     let tool = WebFetch::new(Guard::new(Allow::default()).unwrap());
     assert_eq!(tool.touches(), Touches::Network);
     assert!(matches!(tool.recovery(), Recovery::Repeatable));

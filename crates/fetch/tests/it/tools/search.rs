@@ -107,7 +107,7 @@ async fn duckduckgo() {
 }
 
 #[tokio::test]
-async fn what_is_no_list_of_results() {
+async fn responses_without_results_are_reported() {
     let nothing = "No results. Try fewer or other keywords.";
     let strange = |name: &str| {
         format!(
@@ -184,7 +184,7 @@ async fn a_key_goes_to_its_provider_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn policy_has_a_say() {
+async fn policy_can_refuse_a_host() {
     let server = Server::start(|_| answer(200, "", "{}")).await;
     let tool = tool("tavily", server.port);
     let failure = call_denying(&tool, json!({"query": "x"}), &["127.0.0.1"]).await;
