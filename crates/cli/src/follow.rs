@@ -368,7 +368,7 @@ impl<'a> Follow<'a> {
         if !self.is_goal(notification.root_id) {
             return Ok(false);
         }
-        if self.stream == Stream::JsonLines {
+        if self.stream == Stream::JsonLines && !notification.kind.is_internal() {
             output::json_line(notification)?;
         }
         if self.progress.hear(notification) {

@@ -5,16 +5,14 @@ use serde_json::Value;
 use sortie_core::{ApprovedBy, AuditStage, Decision, Layer, ResultStatus, RunId};
 use utoipa::ToSchema;
 
-use crate::{schema, time};
+use crate::time;
 
 /// What was decided about a call, and by whom.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ruling {
     /// What.
-    #[schema(value_type = schema::Decision)]
     pub decision: Decision,
     /// By which layer.
-    #[schema(value_type = schema::Layer)]
     pub layer: Layer,
     /// By which of its rules.
     #[schema(required)]

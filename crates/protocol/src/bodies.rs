@@ -2,65 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sortie_core::{Isolation, Lang, MICROS_PER_USD, Priority, RunId};
+use sortie_core::{Isolation, Lang, MICROS_PER_USD, Mode, Priority};
 use utoipa::ToSchema;
 
-use crate::{Role, schema};
-
-/// How calls that change something are treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Mode {
-    /// A person is asked.
-    Default,
-    /// Files of the workspace may change; a person is asked about the rest.
-    #[serde(alias = "accept-edits")]
-    AcceptEdits,
-    /// Nothing may change.
-    Plan,
-    /// What a person would be asked about is refused.
-    #[serde(alias = "dont-ask")]
-    DontAsk,
-    /// Nobody is asked.
-    Yolo,
-}
-
-impl From<Mode> for sortie_core::Mode {
-    fn from(mode: Mode) -> Self {
-        match mode {
-            Mode::Default => Self::Default,
-            Mode::AcceptEdits => Self::AcceptEdits,
-            Mode::Plan => Self::Plan,
-            Mode::DontAsk => Self::DontAsk,
-            Mode::Yolo => Self::Yolo,
-        }
-    }
-}
-
-impl From<sortie_core::Mode> for Mode {
-    fn from(mode: sortie_core::Mode) -> Self {
-        match mode {
-            sortie_core::Mode::Default => Self::Default,
-            sortie_core::Mode::AcceptEdits => Self::AcceptEdits,
-            sortie_core::Mode::Plan => Self::Plan,
-            sortie_core::Mode::DontAsk => Self::DontAsk,
-            sortie_core::Mode::Yolo => Self::Yolo,
-        }
-    }
-}
-
-impl Mode {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::AcceptEdits => "accept_edits",
-            Self::Plan => "plan",
-            Self::DontAsk => "dont_ask",
-            Self::Yolo => "yolo",
-        }
-    }
-}
+use crate::Role;
 
 /// What a run and everything below it may spend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -158,7 +103,6 @@ pub struct NewTask {
     pub mode: Option<Mode>,
     /// How urgent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Priority>)]
     pub priority: Option<Priority>,
     /// How long it may run; 0 is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -174,7 +118,6 @@ pub struct NewTask {
     pub budget: Option<Budget>,
     /// Where it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Isolation>)]
     pub isolation: Option<Isolation>,
     /// The JSON schema that the result has to fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -194,7 +137,6 @@ pub struct NewTask {
     pub main: bool,
     /// Its language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Lang>)]
     pub lang: Option<Lang>,
     /// A finished run to go on from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,7 +173,6 @@ pub struct NewMessage {
     pub budget: Option<Budget>,
     /// Its language.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Lang>)]
     pub lang: Option<Lang>,
 }
 
@@ -244,7 +185,6 @@ pub struct TaskPatch {
     pub label: Option<String>,
     /// How urgent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<schema::Priority>)]
     pub priority: Option<Priority>,
 }
 
@@ -396,13 +336,4 @@ pub struct LinkBody {
     /// What the browser may do; never more than whoever asks. The same if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-}
-
-/// Names a run that a client means: whole, or its beginning.
-pub fn is_task_id(text: &str) -> bool {
-    text.parse::<RunId>().is_ok()
-        || (text.len() >= sortie_core::MIN_PREFIX_CHARS
-            && text
-                .chars()
-                .all(|digit| digit.is_ascii_hexdigit() || digit == '-'))
 }

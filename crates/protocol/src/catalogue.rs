@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 use sortie_core::{AgentDefinition, AgentSource, Decision, Layer, ModelChoice, SkillSource};
 use utoipa::ToSchema;
 
-use crate::schema;
-
 /// A way of working that runs are made from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Agent {
@@ -125,7 +123,6 @@ pub struct EffectivePolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PolicyLayer {
     /// Which layer.
-    #[schema(value_type = schema::Layer)]
     pub layer: Layer,
     /// Where the rules stand.
     pub source: String,
@@ -162,10 +159,8 @@ pub struct ToolRuling {
     /// The tool.
     pub name: String,
     /// What.
-    #[schema(value_type = schema::Decision)]
     pub decision: Decision,
     /// By which layer.
-    #[schema(value_type = schema::Layer)]
     pub layer: Layer,
     /// By which of its rules.
     #[schema(required)]
@@ -191,10 +186,8 @@ impl ToolRuling {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Explained {
     /// What.
-    #[schema(value_type = schema::Decision)]
     pub decision: Decision,
     /// By which layer.
-    #[schema(value_type = schema::Layer)]
     pub layer: Layer,
     /// By which of its rules.
     #[schema(required)]
@@ -209,7 +202,6 @@ pub struct Explained {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LayerOpinion {
     /// Which layer.
-    #[schema(value_type = schema::Layer)]
     pub layer: Layer,
     /// Where its rules stand.
     pub source: String,

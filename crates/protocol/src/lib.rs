@@ -11,7 +11,6 @@ mod live;
 mod problem;
 mod proof;
 mod request;
-mod schema;
 mod server;
 mod session;
 mod task;
@@ -25,13 +24,17 @@ pub use catalogue::*;
 pub use live::*;
 pub use problem::Problem;
 pub use proof::{MAX_NONCE_CHARS, Proof};
-pub use request::*;
+pub use request::ReplyNoted;
 pub use server::*;
 pub use session::*;
 pub use task::*;
 pub use timeline::*;
 pub use transcript::{CallsOfChildren, TranscriptCall, TranscriptItem, TranscriptResult};
 pub use usage::*;
+
+pub use sortie_core::{
+    Balance, Mode, Notification, NotificationKind, ReplyKind, ReplyView, RequestView as Request,
+};
 
 /// A time as every interface shows it.
 fn time(at: sortie_core::Timestamp) -> String {

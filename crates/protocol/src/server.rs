@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 use sortie_core::{Lane, Lang};
 use utoipa::ToSchema;
 
-use crate::schema;
-
 /// What the server is doing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ServerState {
@@ -31,7 +29,6 @@ pub struct ServerState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LaneState {
     /// Which.
-    #[schema(value_type = schema::Lane)]
     pub lane: Lane,
     /// How many may run at once.
     pub limit: u32,
@@ -137,7 +134,6 @@ pub struct Me {
     #[schema(required)]
     pub expires_at: Option<String>,
     /// The server's language.
-    #[schema(value_type = schema::Lang)]
     pub lang: Lang,
 }
 

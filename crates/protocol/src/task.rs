@@ -7,7 +7,7 @@ use sortie_core::{
 };
 use utoipa::ToSchema;
 
-use crate::{Balance, Request, Usage, schema, time, time_of};
+use crate::{Balance, Request, Usage, time, time_of};
 
 /// How many characters of a message or result stand in a summary.
 pub const SUMMARY_CHARS: usize = 280;
@@ -36,13 +36,12 @@ pub struct Task {
     /// The model that really answered.
     pub model: String,
     /// How far it is.
-    #[schema(value_type = schema::Status)]
     pub status: Status,
     /// Why it failed.
-    #[schema(value_type = Option<schema::Reason>, required)]
+    #[schema(required)]
     pub reason: Option<Reason>,
     /// What it waits for.
-    #[schema(value_type = Option<schema::WaitingOn>, required)]
+    #[schema(required)]
     pub waiting_on: Option<WaitingOn>,
     /// Whether somebody has told it to pause.
     pub paused: bool,
@@ -68,10 +67,8 @@ pub struct Task {
     #[schema(value_type = String)]
     pub child_session: SessionKey,
     /// The queue.
-    #[schema(value_type = schema::Lane)]
     pub lane: Lane,
     /// How urgent.
-    #[schema(value_type = schema::Priority)]
     pub priority: Priority,
     /// How many calls it made.
     pub tool_calls: u32,
@@ -80,7 +77,6 @@ pub struct Task {
     /// What it and its ended descendants used.
     pub total_usage: Usage,
     /// Whether the result has arrived.
-    #[schema(value_type = schema::Delivery)]
     pub delivery: Delivery,
     /// What checks said about the result; none are run yet.
     #[schema(value_type = Option<Object>, required)]
@@ -138,7 +134,7 @@ impl From<&RunRecord> for Task {
             tenant: record.tenant.as_ref().map(ToString::to_string),
             cancel_requested: record.cancel_requested,
             seq: record.head.0,
-            budget: record.budget.iter().map(Balance::from).collect(),
+            budget: record.budget.clone(),
         }
     }
 }
@@ -159,17 +155,7 @@ impl Task {
 }
 
 fn cut(text: &mut String) {
-    cut_to(text, SUMMARY_CHARS);
-}
-
-/// Cuts after so many characters, never inside one; tells whether there were more.
-pub(crate) fn cut_to(text: &mut String, chars: usize) -> bool {
-    let Some((end, _)) = text.char_indices().nth(chars) else {
-        return false;
-    };
-    text.truncate(end);
-    text.push('…');
-    true
+    sortie_core::truncate_chars(text, SUMMARY_CHARS);
 }
 
 /// Something that a command left, that would have acted later outside of the sandbox.
@@ -208,7 +194,6 @@ pub struct TaskDetail {
     /// Whether its commands may reach the network.
     pub network: bool,
     /// Where it works.
-    #[schema(value_type = schema::Isolation)]
     pub isolation: Isolation,
     /// The branch that its changes are on.
     #[schema(required)]
@@ -217,7 +202,7 @@ pub struct TaskDetail {
     #[schema(required)]
     pub changes: Option<ChangeCount>,
     /// What became of them, once somebody has decided.
-    #[schema(value_type = Option<schema::ChangesFate>, required)]
+    #[schema(required)]
     pub changes_fate: Option<ChangesFate>,
     /// The hash of its policy.
     pub policy_hash: String,
@@ -329,7 +314,7 @@ pub struct Cancelled {
     #[schema(value_type = Vec<String>)]
     pub cancelled: Vec<RunId>,
     /// How it had ended before.
-    #[schema(value_type = Option<schema::Status>, required)]
+    #[schema(required)]
     pub already_ended: Option<Status>,
 }
 
@@ -370,7 +355,6 @@ pub struct TaskResult {
     #[schema(value_type = String)]
     pub task_id: RunId,
     /// How far it is.
-    #[schema(value_type = schema::Status)]
     pub status: Status,
     /// The final text, or what there was of it.
     #[schema(required)]
@@ -411,8 +395,8 @@ pub struct JournalEntry {
     pub run: RunId,
     /// Its place.
     pub seq: i64,
-    /// Milliseconds since 1970.
-    pub at: i64,
+    /// When it was appended.
+    pub at: String,
     /// The fence it was written under.
     pub epoch: i64,
     /// What happened.

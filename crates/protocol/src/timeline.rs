@@ -4,8 +4,6 @@ use serde::{Deserialize, Serialize};
 use sortie_core::{RunId, Status};
 use utoipa::ToSchema;
 
-use crate::schema;
-
 /// When the runs of a tree did what, and what its length came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Timeline {
@@ -38,7 +36,6 @@ pub struct TimelineTask {
     /// Its agent.
     pub agent: String,
     /// How far it is.
-    #[schema(value_type = schema::Status)]
     pub status: Status,
     /// How far below the root.
     pub depth: u32,

@@ -1,10 +1,8 @@
 //! What was used, and what is left.
 
 use serde::{Deserialize, Serialize};
-use sortie_core::{BudgetKind, SessionKey};
+use sortie_core::SessionKey;
 use utoipa::ToSchema;
-
-use crate::schema;
 
 /// What a run has used. Unknown is null, never zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -45,31 +43,6 @@ impl From<sortie_core::Usage> for Usage {
             cache_read_tokens: usage.cache_read_tokens,
             cache_write_tokens: usage.cache_write_tokens,
             cost_usd: usage.cost_usd,
-        }
-    }
-}
-
-/// One kind of an account, as a run that draws from it sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Balance {
-    /// Of what; money is in millionths of a dollar.
-    #[schema(value_type = schema::BudgetKind)]
-    pub kind: BudgetKind,
-    /// The limit.
-    pub limit: u64,
-    /// Spent for good.
-    pub spent: u64,
-    /// Set aside.
-    pub reserved: u64,
-}
-
-impl From<&sortie_core::Balance> for Balance {
-    fn from(balance: &sortie_core::Balance) -> Self {
-        Self {
-            kind: balance.kind,
-            limit: balance.limit,
-            spent: balance.spent,
-            reserved: balance.reserved,
         }
     }
 }
@@ -156,8 +129,7 @@ pub struct BudgetLine {
     /// Its agent.
     pub agent: String,
     /// How far it is.
-    #[schema(value_type = schema::Status)]
     pub status: sortie_core::Status,
     /// Each kind that is limited.
-    pub balances: Vec<Balance>,
+    pub balances: Vec<crate::Balance>,
 }

@@ -3,13 +3,10 @@
 //! News are hints. What is missed, because a connection broke or somebody was slow, the store still
 //! knows, and whoever follows looks there twice a second.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use sortie_client::{Client, ClientError, Heard as Said};
-use sortie_core::{Notification, NotificationKind, RequestId, Seq, Timestamp};
-use sortie_protocol::{LiveEvent, LiveKind};
-use sortie_store::ReadStore;
+use sortie_core::Notification;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -48,16 +45,12 @@ pub(crate) enum Feed {
 
 impl Feed {
     /// Listens to a server from now on.
-    pub(super) async fn of_server(
-        client: Client,
-        store: Arc<ReadStore>,
-    ) -> Result<Self, ClientError> {
+    pub(super) async fn of_server(client: Client) -> Result<Self, ClientError> {
         // The first connection is made here: nothing that happens from now on is missed.
         let stream = client.events(None).await?;
         let (sender, news) = mpsc::channel(NEWS_KEPT);
         let listener = Listener {
             client,
-            store,
             sender,
             missed: 0,
         };
@@ -96,7 +89,6 @@ impl Feed {
 
 struct Listener {
     client: Client,
-    store: Arc<ReadStore>,
     sender: mpsc::Sender<Heard>,
     /// News that found no place.
     missed: u64,
@@ -113,7 +105,7 @@ impl Listener {
                     () = self.sender.closed() => return,
                 };
                 match heard {
-                    Ok(Some(said)) => self.tell(said).await,
+                    Ok(Some(said)) => self.tell(said),
                     Ok(None) => break,
                     Err(error) => {
                         tracing::debug!(%error, "the connection to the server broke");
@@ -137,13 +129,10 @@ impl Listener {
         }
     }
 
-    async fn tell(&mut self, said: Said) {
+    fn tell(&mut self, said: Said) {
         let heard = match said {
             Said::Missed(count) => Heard::Missed(count),
-            Said::Event(event) => match self.notification(*event).await {
-                Some(notification) => Heard::News(Box::new(notification)),
-                None => return,
-            },
+            Said::Event(event) => Heard::News(Box::new(event.event)),
         };
         if self.missed > 0 {
             let missed = Heard::Missed(Some(self.missed));
@@ -154,96 +143,5 @@ impl Listener {
         if self.sender.try_send(heard).is_err() {
             self.missed += 1;
         }
-    }
-
-    /// The news as a runtime of our own would tell them. A request is read from the store, which is
-    /// where everybody has it from.
-    async fn notification(&self, event: LiveEvent) -> Option<Notification> {
-        let kind = if let LiveKind::Asked { request } = &event.kind {
-            let request = self.store.find_request(&request.id).await.ok()?;
-            NotificationKind::Asked {
-                request: Box::new(request),
-            }
-        } else {
-            kind_of(event.kind)?
-        };
-        let at: jiff::Timestamp = event.at.parse().ok()?;
-        Some(Notification {
-            task_id: event.task_id,
-            session_id: event.session_id,
-            root_id: event.root_id,
-            parent_id: event.parent_id,
-            tenant: None,
-            seq: Seq(event.task_seq),
-            at: Timestamp(at.as_millisecond()),
-            kind,
-        })
-    }
-}
-
-/// What happened, in the words of a runtime; `None` for what only a server has.
-fn kind_of(kind: LiveKind) -> Option<NotificationKind> {
-    Some(match kind {
-        LiveKind::Queued { agent, label } => NotificationKind::Queued { agent, label },
-        LiveKind::Started { agent, label } => NotificationKind::Started { agent, label },
-        LiveKind::Progress {
-            progress,
-            tool_calls,
-        } => NotificationKind::Progress {
-            progress,
-            tool_calls,
-        },
-        LiveKind::Tool { tool, tool_calls } => NotificationKind::Tool { tool, tool_calls },
-        LiveKind::Held {
-            position,
-            resumes_in_ms,
-        } => NotificationKind::Held {
-            position,
-            resumes_in_ms,
-        },
-        LiveKind::Retrying {
-            error,
-            model,
-            delay_ms,
-            shown,
-        } => NotificationKind::Retrying {
-            error,
-            model,
-            delay_ms,
-            shown,
-        },
-        LiveKind::Compacted {
-            chars_before,
-            chars_after,
-        } => NotificationKind::Compacted {
-            chars_before,
-            chars_after,
-        },
-        // The store has the whole of it.
-        LiveKind::Asked { .. } => return None,
-        LiveKind::Replied { request_id } => NotificationKind::Replied {
-            request: RequestId::from_text(&request_id),
-        },
-        LiveKind::BudgetLow { balances } => NotificationKind::BudgetLow {
-            balances: balances.into_iter().map(balance).collect(),
-        },
-        LiveKind::Said { text } => NotificationKind::Said { text },
-        LiveKind::Paused => NotificationKind::Paused,
-        LiveKind::Resumed => NotificationKind::Resumed,
-        LiveKind::Completed { result } => NotificationKind::Completed { result },
-        LiveKind::Failed { error } => NotificationKind::Failed { error },
-        LiveKind::Timeout { error } => NotificationKind::Timeout { error },
-        LiveKind::Cancelled { error } => NotificationKind::Cancelled { error },
-        LiveKind::Delivery { delivery } => NotificationKind::Delivery { delivery },
-        LiveKind::Deleted => NotificationKind::Deleted,
-    })
-}
-
-const fn balance(balance: sortie_protocol::Balance) -> sortie_core::Balance {
-    sortie_core::Balance {
-        kind: balance.kind,
-        limit: balance.limit,
-        spent: balance.spent,
-        reserved: balance.reserved,
     }
 }

@@ -49,7 +49,7 @@ impl Remote {
     }
 
     pub(super) async fn listen(&self) -> Result<Feed, ClientError> {
-        Feed::of_server(self.client.clone(), Arc::clone(&self.store)).await
+        Feed::of_server(self.client.clone()).await
     }
 
     /// Whether nobody holds the store any more.

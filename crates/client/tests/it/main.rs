@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use sortie_client::{Client, ClientError, EventStream, Heard, Token};
 use sortie_core::{RunId, Status};
-use sortie_protocol::{ForkBody, LiveEvent, LiveKind, NewTask, Proof, Role};
+use sortie_protocol::{ForkBody, LiveEvent, NewTask, NotificationKind, Proof, Role};
 
 use support::{PROOF, World};
 
@@ -29,8 +29,8 @@ async fn until_completed(events: &mut EventStream, run: RunId) -> LiveEvent {
     let ended = async {
         loop {
             if let Heard::Event(event) = events.next().await.unwrap().unwrap()
-                && event.task_id == run
-                && matches!(event.kind, LiveKind::Completed { .. })
+                && event.event.task_id == run
+                && matches!(event.event.kind, NotificationKind::Completed { .. })
             {
                 return *event;
             }
@@ -60,7 +60,7 @@ async fn what_happens_is_heard_and_goes_on_where_it_broke_off() {
     let mut events = client.events(None).await.unwrap();
     let first = client.create(&task("one"), "one").await.unwrap().task_id;
     let ended = until_completed(&mut events, first).await;
-    assert!(matches!(ended.kind, LiveKind::Completed { result } if result == "done"));
+    assert!(matches!(ended.event.kind, NotificationKind::Completed { result } if result == "done"));
     let last_id = events.last_id().unwrap().to_owned();
     drop(events);
     // While nobody listens.
@@ -90,7 +90,7 @@ async fn what_another_life_of_the_server_cannot_tell_is_told_as_missed() {
     let heard = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
     let heard = heard.unwrap().unwrap();
     assert!(
-        matches!(&heard, Heard::Event(event) if event.task_id == second.task_id),
+        matches!(&heard, Heard::Event(event) if event.event.task_id == second.task_id),
         "{heard:?}"
     );
 }

@@ -59,20 +59,19 @@ pub(crate) enum Wanted {
 }
 
 impl Frame {
-    /// An event; `None` for news that only the record tells.
-    pub(super) fn event(seq: u64, notification: &Notification) -> Option<Self> {
-        let event = LiveEvent::of(seq, notification)?;
-        Some(Self {
+    /// Creates the frame of an event.
+    pub(super) fn event(seq: u64, event: Notification) -> Self {
+        Self {
             seq,
             name: event.kind.name(),
-            bytes: json(&event),
-            tasks: Tasks::One(notification.task_id),
+            tasks: Tasks::One(event.task_id),
             place: Place {
-                session: notification.session_id.clone(),
-                root: notification.root_id,
-                tenant: notification.tenant.clone(),
+                session: event.session_id.clone(),
+                root: event.root_id,
+                tenant: event.tenant.clone(),
             },
-        })
+            bytes: json(&LiveEvent { seq, event }),
+        }
     }
 
     /// Changed records of one tree.

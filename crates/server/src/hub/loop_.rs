@@ -69,7 +69,7 @@ impl Loop {
             match self.news().await {
                 News::Notification(Ok(notification)) => {
                     self.say_what_came_before().await;
-                    self.hear(&notification);
+                    self.hear(notification);
                 }
                 News::Notification(Err(RecvError::Lagged(missed))) => self.missed(missed),
                 News::Notification(Err(RecvError::Closed)) => return,
@@ -112,7 +112,7 @@ impl Loop {
         }
     }
 
-    fn hear(&mut self, notification: &Notification) {
+    fn hear(&mut self, notification: Notification) {
         let run = notification.task_id;
         match notification.kind {
             NotificationKind::Deleted => {
@@ -142,7 +142,9 @@ impl Loop {
             | NotificationKind::Resumed
             | NotificationKind::Delivery { .. } => self.mark(run),
         }
-        self.hub.publish(|seq| Frame::event(seq, notification));
+        if !notification.kind.is_internal() {
+            self.hub.publish(|seq| Frame::event(seq, notification));
+        }
     }
 
     fn mark(&mut self, run: RunId) {
@@ -201,8 +203,7 @@ impl Loop {
             self.due = Some(Instant::now());
         }
         for (place, tasks) in by_tree(&records) {
-            self.hub
-                .publish(|seq| Some(Frame::records(seq, place, tasks)));
+            self.hub.publish(|seq| Frame::records(seq, place, tasks));
         }
     }
 

@@ -101,11 +101,9 @@ impl Hub {
     }
 
     /// Gives an event its number, keeps it and says that it is there.
-    fn publish(&self, make: impl FnOnce(u64) -> Option<Frame>) {
+    fn publish(&self, make: impl FnOnce(u64) -> Frame) {
         let mut ring = self.ring();
-        let Some(frame) = make(ring.seq() + 1) else {
-            return;
-        };
+        let frame = make(ring.seq() + 1);
         ring.push(Arc::new(frame));
         drop(ring);
         self.0.news.send_replace(());

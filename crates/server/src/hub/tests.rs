@@ -123,7 +123,7 @@ impl World {
         hub.publish(|seq| {
             frame.seq = seq;
             frame.name = "event";
-            Some(frame)
+            frame
         });
         let ring = hub.ring();
         let After::Frame(kept) = ring.after(ring.seq() - 1) else {

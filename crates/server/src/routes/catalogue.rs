@@ -93,9 +93,7 @@ pub(crate) async fn explain(
     let workspace = app.workspace(&caller, body.workspace.as_deref())?;
     let new = NewRun {
         tenant: caller.tenant().cloned(),
-        mode: body
-            .mode
-            .map_or(app.config.default_mode, sortie_core::Mode::from),
+        mode: body.mode.unwrap_or(app.config.default_mode),
         ..NewRun::in_checked_folder("explain", workspace, &app.config.default_model)
     };
     let name = match body.agent {

@@ -10,7 +10,7 @@ use sortie_core::{
 };
 use sortie_protocol::{
     AnswerBody, Applied, CancelBody, Cancelled, ChangeCount, Deleted, DeliveryAction, DeliveryBody,
-    ForkBody, Mode, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
+    ForkBody, ReplyNoted, SteerBody, Task, TaskDetail, TaskPatch, TaskRef, TodoItem,
 };
 use sortie_runtime::{Fork, Particulars};
 
@@ -91,7 +91,7 @@ fn deadline(record: &RunRecord) -> Option<String> {
 /// What the journal adds.
 fn note(detail: &mut TaskDetail, particulars: &Particulars) {
     detail.workspace = particulars.workspace.display().to_string();
-    detail.mode = Mode::from(particulars.mode).as_str().to_owned();
+    detail.mode = particulars.mode.to_string();
     detail.sandbox = particulars.sandbox.to_string();
     detail.network = particulars.network;
     detail.isolation = particulars.isolation;

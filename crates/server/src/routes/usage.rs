@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use serde::Deserialize;
 use sortie_core::{ListFilter, RunId, RunRecord, Status, UsagePlace};
-use sortie_protocol::{Balance, BudgetLine, UsageLine, UsagePoint};
+use sortie_protocol::{BudgetLine, UsageLine, UsagePoint};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::app::Shared;
@@ -94,7 +94,7 @@ fn budget_of(record: &RunRecord) -> Option<BudgetLine> {
         label: record.label.clone(),
         agent: record.agent.clone(),
         status: record.status,
-        balances: record.budget.iter().map(Balance::from).collect(),
+        balances: record.budget.clone(),
     })
 }
 

@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use sortie_core::{AuditFilter, BlobId, Event, JournalEntry, ListFilter, RunId, Seq};
 use sortie_protocol::{
-    AuditLine, CallsOfChildren, CriticalSpan, Diff, EffectivePolicy, Mode, PolicyLayer, Span, Task,
+    AuditLine, CallsOfChildren, CriticalSpan, Diff, EffectivePolicy, PolicyLayer, Span, Task,
     TaskResult, Timeline, TimelineTask, ToolRuling, TranscriptItem,
 };
 use utoipa::IntoParams;
@@ -251,7 +251,7 @@ pub(crate) async fn policy(
     let view = app.runtime.policy_view(run).await?;
     Ok(Json(EffectivePolicy {
         hash: view.hash,
-        mode: Mode::from(view.mode).as_str().to_owned(),
+        mode: view.mode.to_string(),
         read_only: view.read_only,
         allow_dangerous: view.allow_dangerous,
         layers: view.layers.iter().map(PolicyLayer::from).collect(),

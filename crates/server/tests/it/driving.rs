@@ -78,7 +78,7 @@ async fn an_operator_drives_only_what_it_could_have_made() {
     let report = format!("file:{}/report", outside.path().display());
     for (session, more) in [
         ("web:free", json!({"mode": "yolo"})),
-        ("web:edits", json!({"mode": "accept_edits"})),
+        ("web:edits", json!({"mode": "accept-edits"})),
         ("web:outside", json!({"workspace": outside.path()})),
         ("web:reports", json!({"report_to": [report]})),
     ] {

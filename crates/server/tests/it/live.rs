@@ -91,6 +91,40 @@ impl Client {
 }
 
 #[tokio::test]
+async fn library_and_websocket_give_the_same_json_for_the_same_event() {
+    let world = World::begin(SAYS_DONE).await;
+    let mut library = world.stage.runtime().subscribe();
+    let (mut client, _) = Client::connect(&world, &world.tokens.viewer).await;
+    client.subscribe(json!({})).await;
+    client.until("snapshot").await;
+    world.task(&json!({"message": "x"})).await;
+    let mut sent = Vec::new();
+    while sent
+        .last()
+        .is_none_or(|event: &Value| event["type"] != "completed")
+    {
+        let mut message = client.next().await;
+        // The other messages are about the connection, or whole records.
+        if message["task_seq"].is_i64() {
+            message.as_object_mut().unwrap().remove("seq").unwrap();
+            sent.push(message);
+        }
+    }
+    let mut published = Vec::new();
+    while published
+        .last()
+        .is_none_or(|event: &Value| event["type"] != "completed")
+    {
+        let event = library.try_recv().unwrap();
+        if !event.kind.is_internal() {
+            published.push(serde_json::to_value(&event).unwrap());
+        }
+    }
+    assert_eq!(sent, published);
+    assert_eq!(sent[0]["type"], "queued");
+}
+
+#[tokio::test]
 async fn a_client_gets_a_snapshot_and_then_every_event_in_order() {
     let world = World::begin(SAYS_DONE).await;
     world.stage.model().hold("one");

@@ -267,10 +267,10 @@ async fn operators_work_where_and_how_they_may() {
     check(operator, json!({"workspace": sibling}), 403).await;
     check(operator, json!({"workspace": "/does/not/exist"}), 403).await;
     check(admin, json!({"workspace": outside.path()}), 201).await;
-    for mode in ["default", "plan", "dont_ask"] {
+    for mode in ["default", "plan", "dont-ask"] {
         check(operator, json!({"mode": mode}), 201).await;
     }
-    for mode in ["accept_edits", "yolo"] {
+    for mode in ["accept-edits", "yolo"] {
         check(operator, json!({"mode": mode}), 403).await;
         check(admin, json!({"mode": mode}), 201).await;
     }
