@@ -1,11 +1,10 @@
-//! Who may do what: the role that each route needs, whose things somebody sees, and where they may
-//! work.
+//! Authorisation inside a route: which tenant a caller sees, in which folders its runs may work, and
+//! which runs it may drive. The role that a route needs is declared in `routes`.
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use axum::http::Method;
 use sortie_core::{
     ListFilter, MIN_PREFIX_CHARS, Mode, ModelChoice, OpenRequest, RunId, RunRecord, RunSpec,
     SessionKey, StoreError, Tenant,
@@ -16,16 +15,6 @@ use crate::app::App;
 use crate::guard::Caller;
 use crate::problem::{Kind, Problem};
 
-/// Routes for admins, whatever the method.
-const ADMIN: &[&str] = &[
-    "/api/audit/verify",
-    "/api/config",
-    "/api/doctor",
-    "/api/keys",
-    "/api/keys/{id}",
-    "/api/keys/{id}/rotate",
-    "/api/login-links",
-];
 /// Tasks that fit a prefix and are counted; more than one is too many in any case.
 const MAX_FITTING: u32 = 100;
 /// Hexadecimal digits of an id.
@@ -34,21 +23,6 @@ const ID_DIGITS: usize = 32;
 /// Whether a path belongs to the API and not to the page.
 pub(crate) fn is_api(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/")
-}
-
-/// The role that a route needs. Looking is for viewers, everything else for operators, unless the
-/// route is in a list.
-pub(crate) fn needed(method: &Method, path: &str) -> Role {
-    if ADMIN.contains(&path) {
-        return Role::Admin;
-    }
-    match (method, path) {
-        // Leaving is for everybody, and so is to ask what would be allowed: it changes nothing.
-        (_, "/api/logout" | "/api/policy/explain") => Role::Viewer,
-        (&Method::DELETE, "/api/sessions/{id}/grants") => Role::Admin,
-        (&Method::GET | &Method::HEAD, _) => Role::Viewer,
-        (_, _) => Role::Operator,
-    }
 }
 
 impl App {
@@ -189,7 +163,7 @@ impl App {
             None => Ok(self.config.default_mode.within(Mode::Default)),
             Some(mode) if free || mode <= Mode::Default => Ok(mode),
             Some(mode) => Err(Problem::forbidden(format!(
-                "only an admin may let runs be so free ({mode}); use default, plan or dont_ask"
+                "only an admin may let runs be so free ({mode}); use default, plan or dont-ask"
             ))),
         }
     }
@@ -346,21 +320,5 @@ mod tests {
         for prefix in ["", "----------", "0199c3f1ab127000800000000000000001"] {
             assert_eq!(range(prefix), None, "{prefix}");
         }
-    }
-
-    #[test]
-    fn roles_follow_the_route() {
-        let check = |method: Method, path: &str, role: Role| {
-            assert_eq!(needed(&method, path), role, "{method} {path}");
-        };
-        check(Method::GET, "/api/tasks", Role::Viewer);
-        check(Method::POST, "/api/tasks", Role::Operator);
-        check(Method::DELETE, "/api/tasks/{id}", Role::Operator);
-        check(Method::GET, "/api/keys", Role::Admin);
-        check(Method::GET, "/api/sessions/{id}/grants", Role::Viewer);
-        check(Method::DELETE, "/api/sessions/{id}/grants", Role::Admin);
-        check(Method::POST, "/api/logout", Role::Viewer);
-        check(Method::POST, "/api/policy/explain", Role::Viewer);
-        check(Method::POST, "/whatever/comes", Role::Operator);
     }
 }

@@ -23,7 +23,8 @@ use crate::once::UnderWay;
 use crate::problem::{Kind, Problem};
 use crate::readiness::Readiness;
 use crate::room::Rooms;
-use crate::{headers, metrics, once, openapi, routes};
+use crate::routes::{self, AccessTable};
+use crate::{headers, metrics, once};
 
 /// What all handlers share.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(crate) struct App {
     pub(crate) keys: KeyRing,
     pub(crate) links: Links,
     pub(crate) names: Names,
+    /// The access that each route needs.
+    pub(crate) access: AccessTable,
     /// The name of the cookie of browser sessions. It has the port in it, because browsers send a
     /// cookie to all ports of a machine: two servers would throw each other's browsers out.
     pub(crate) cookie: String,
@@ -94,7 +97,7 @@ impl FromRef<Shared> for Arc<App> {
 
 /// Everything that answers.
 pub(crate) fn router(app: &Arc<App>) -> Router {
-    let (routes, _) = openapi::routes().split_for_parts();
+    let (routes, _) = routes::all().router.split_for_parts();
     let shared = Shared(Arc::clone(app));
     routes
         .merge(routes::outside_the_document())

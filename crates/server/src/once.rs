@@ -2,14 +2,13 @@
 //! restarts.
 
 use std::collections::HashSet;
-use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::request::Parts;
-use axum::http::{Method, StatusCode};
+use axum::http::{Extensions, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
@@ -23,7 +22,7 @@ use crate::app::{App, Shared};
 use crate::body::Whole;
 use crate::guard::Caller;
 use crate::problem::{Kind, Problem};
-use crate::routes::tasks;
+use crate::routes::{Access, tasks};
 
 /// The header's name.
 const NAME: HeaderName = HeaderName::from_static("idempotency-key");
@@ -32,26 +31,29 @@ const MAX_KEY_CHARS: usize = 200;
 /// The largest answer that is kept; none of ours comes near it.
 const MAX_KEPT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The id that a run gets if this request makes one: the same at every attempt.
+/// The id of the run that a request creates: the same at every attempt. Only handlers of routes that
+/// are declared to create a run can take it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reserved(pub(crate) RunId);
 
 impl FromRequestParts<Shared> for Reserved {
-    type Rejection = Infallible;
+    type Rejection = Problem;
 
-    async fn from_request_parts(
-        parts: &mut Parts,
-        Shared(app): &Shared,
-    ) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, Shared(app): &Shared) -> Result<Self, Problem> {
+        if !creates_run(&parts.extensions) {
+            return Err(Problem::new(
+                Kind::Internal,
+                "this route creates a run and is not declared to",
+            ));
+        }
         let reserved = parts.extensions.get::<Self>().copied();
         Ok(reserved.unwrap_or_else(|| Self(app.runtime.new_run_id())))
     }
 }
 
-/// Whether a request makes a run under the id that is reserved for it, so that a second attempt finds
-/// what the first one made.
-fn makes_a_run(path: &str) -> bool {
-    path == "/api/tasks" || path.ends_with("/retry") || path.ends_with("/fork")
+fn creates_run(extensions: &Extensions) -> bool {
+    let access = extensions.get::<Access>();
+    access.is_some_and(|access| access.creates_run)
 }
 
 /// Requests that this process works on right now.
@@ -153,7 +155,7 @@ async fn through(
         app: Arc::clone(app),
         entry,
         fingerprint,
-        makes_a_run: makes_a_run(parts.uri.path()),
+        creates_run: creates_run(&parts.extensions),
         request: whole.back_into(parts),
         next,
     }
@@ -167,7 +169,7 @@ struct Attempt {
     app: Arc<App>,
     entry: Entry,
     fingerprint: String,
-    makes_a_run: bool,
+    creates_run: bool,
     request: Request,
     next: Next,
 }
@@ -178,7 +180,7 @@ impl Attempt {
             app,
             entry,
             fingerprint,
-            makes_a_run,
+            creates_run,
             mut request,
             next,
         } = self;
@@ -195,7 +197,7 @@ impl Attempt {
             }
             // Nobody here works on it, so its process died. What it made is the answer, whatever has
             // changed since; if there is nothing, it is made now.
-            Begun::Running { run, .. } if makes_a_run => match app.runtime.get(run).await {
+            Begun::Running { run, .. } if creates_run => match app.runtime.get(run).await {
                 Ok(record) => {
                     let response = tasks::made(&Task::from(&record)).into_response();
                     return keep(&app, &entry.key, response).await;

@@ -16,12 +16,12 @@ use crate::host::Host;
 use crate::hub::Hub;
 use crate::keys::{KeyError, KeyFile, KeyRing, mark_of};
 use crate::links::{Links, Pass};
-use crate::listen;
 use crate::metrics::Metrics;
 use crate::once::UnderWay;
 use crate::random::{self, NoRandomness};
 use crate::readiness::Readiness;
 use crate::room::Rooms;
+use crate::{listen, routes};
 
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +72,7 @@ impl Server {
         let hub = Hub::start(&runtime, random::id()?, &stop, &tracker);
         let app = Arc::new(App {
             names: Names::new(address, &config.hosts),
+            access: routes::all().access,
             cookie: format!("sortie_session_{}", address.port()),
             rates: Rates::new(config.limits.rate),
             keys: KeyRing::new(file)?,
@@ -100,11 +101,6 @@ impl Server {
     /// Where it listens, with the port that it really got.
     pub fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// The keys of this server.
-    pub fn key_file(&self) -> &KeyFile {
-        self.app.keys.file()
     }
 
     /// A link that lets a browser in as an admin, once, within five minutes. Not to be logged.

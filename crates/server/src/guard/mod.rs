@@ -29,8 +29,8 @@ use crate::app::{App, Shared};
 use crate::keys::{Credential, Found};
 use crate::links::Pass;
 use crate::problem::{Kind, Problem};
-use crate::routes::login;
 use crate::routes::sse::HEARTBEAT;
+use crate::routes::{Access, login};
 use crate::strangers::Stranger;
 
 /// The form, and the way in: it answers without credentials.
@@ -158,10 +158,11 @@ pub(crate) async fn guard(
 ) -> Response {
     match admit(&app, &request) {
         Err(problem) => refusal(&app, &request, problem),
-        Ok(caller) => {
-            let who = caller.clone();
-            if let Some(caller) = caller {
+        Ok(admitted) => {
+            let who = admitted.as_ref().map(|(caller, _)| caller.clone());
+            if let Some((caller, access)) = admitted {
                 request.extensions_mut().insert(caller);
+                request.extensions_mut().insert(access);
             }
             let mut response = within_time(&app, request, next).await;
             if let Some(who) = who {
@@ -209,8 +210,8 @@ async fn within_time(app: &App, request: Request, next: Next) -> Response {
     }
 }
 
-/// The checks, in their order. `None` is somebody at the login page.
-fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
+/// Runs the checks in their order. Returns `None` for the routes that need no credentials.
+fn admit(app: &App, request: &Request) -> Result<Option<(Caller, Access)>, Problem> {
     app.names.check_host(request)?;
     let headers = request.headers();
     let same_origin = app.names.check_origin(headers)?;
@@ -225,21 +226,22 @@ fn admit(app: &App, request: &Request) -> Result<Option<Caller>, Problem> {
             "a browser has to send this from the page itself, with its Origin",
         ));
     }
-    let needed = match request.extensions().get::<MatchedPath>() {
-        Some(path) => access::needed(request.method(), path.as_str()),
-        None => Role::Viewer,
+    let access = match request.extensions().get::<MatchedPath>() {
+        Some(path) => app.access.needed(request.method(), path.as_str()),
+        // The files of the page.
+        None => Access::VIEWER,
     };
-    if found.role < needed {
+    if found.role < access.role {
         return Err(Problem::forbidden(format!(
-            "this needs the role {needed}; the key {:?} is of a {}",
-            found.name, found.role
+            "this route needs the role {}; the key {:?} has the role {}",
+            access.role, found.name, found.role
         )));
     }
     app.rates.take(&found.key)?;
     if let Some(peer) = request.extensions().get::<Peer>() {
         peer.stranger.is_known();
     }
-    Ok(Some(Caller::from(found)))
+    Ok(Some((Caller::from(found), access)))
 }
 
 /// Whether a browser could be tricked into sending this with somebody's cookie.
