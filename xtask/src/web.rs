@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{binary, place, shell, tools};
 
-/// What was installed last: the lock file itself. The build of `crates/page` keeps the same.
+/// What was installed last: the lock file itself. The build script of `crates/server` keeps the same.
 const STAMP: &str = "node_modules/.sortie-installed";
 
 /// Runs the checks, the browser, or both.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sortie_base::private_files::Refusal;
-use sortie_client::ClientError;
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::{Lang, MAX_TASK_CHARS, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
+use sortie_protocol::client::ClientError;
 use sortie_runtime::{Divergence, RuntimeError};
 use sortie_server::keys::KeyError;
 use sortie_text::{cut_columns, one_line, strip_sequences, t};

@@ -7,6 +7,8 @@
 mod audit;
 mod bodies;
 mod catalogue;
+#[cfg(feature = "client")]
+pub mod client;
 mod live;
 mod problem;
 mod proof;

@@ -19,6 +19,7 @@ mod listen;
 mod metrics;
 mod once;
 mod openapi;
+pub mod page;
 mod pages;
 mod problem;
 mod random;

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, Heard as Said};
 use sortie_core::Notification;
+use sortie_protocol::client::{Client, ClientError, Heard as Said};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::{broadcast, mpsc};
 use tokio::task::JoinSet;
@@ -96,7 +96,7 @@ struct Listener {
 
 impl Listener {
     /// Listens until nobody wants to hear any more; a broken connection is made again.
-    async fn listen(mut self, mut stream: sortie_client::EventStream) {
+    async fn listen(mut self, mut stream: sortie_protocol::client::EventStream) {
         let mut pause = FIRST_PAUSE;
         loop {
             loop {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, Token};
+use sortie_protocol::client::{Client, ClientError, Token};
 use sortie_text::t;
 use tokio::time::Instant;
 

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sortie_client::{Client, ClientError};
 use sortie_core::{
     Clock as _, ForkPoint, Lane, Replied, Reply, RequestId, RunId, SessionKey, SinkAddress, Status,
 };
+use sortie_protocol::client::{Client, ClientError};
 use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask, Proof};
 use sortie_runtime::{Agents, Fork, NewRun, ProcessClock};
 use sortie_store::ReadStore;

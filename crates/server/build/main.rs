@@ -116,5 +116,8 @@ fn variable(name: &str) -> io::Result<PathBuf> {
 }
 
 fn skipped() -> bool {
-    variable(SKIP).is_ok_and(|value| !value.as_os_str().is_empty() && value != Path::new("0"))
+    let has_page = variable("CARGO_FEATURE_PAGE").is_ok();
+    !has_page
+        || variable(SKIP)
+            .is_ok_and(|value| !value.as_os_str().is_empty() && value != Path::new("0"))
 }

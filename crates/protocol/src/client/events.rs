@@ -3,11 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use sortie_protocol::{Control, LiveEvent};
-
-use crate::ClientError;
-use crate::client::Client;
-use crate::sse::{Decoder, Sent};
+use super::sse::{Decoder, Sent};
+use super::{Client, ClientError};
+use crate::{Control, LiveEvent};
 
 /// How long a server may say nothing before the connection counts as broken; it says that it lives
 /// every quarter of a minute.
@@ -37,7 +35,7 @@ pub struct EventStream {
 }
 
 impl EventStream {
-    pub(crate) fn new(
+    pub(super) fn new(
         client: Client,
         response: reqwest::Response,
         last_id: Option<String>,

@@ -15,16 +15,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sortie_base::retry_after;
 use sortie_core::{RequestId, RunId, SessionKey};
-use sortie_protocol::{
+use tokio::time::Instant;
+use url::Url;
+
+use super::{ClientError, EventStream, Token};
+use crate::{
     AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, Health,
     LinkBody, LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role,
     SteerBody, Task, TaskRef,
 };
-use tokio::time::Instant;
-use url::Url;
-
-use crate::events::EventStream;
-use crate::{ClientError, Token};
 
 /// How long a connection may take; the server is near.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -519,7 +518,7 @@ impl Client {
         Ok(body)
     }
 
-    pub(crate) fn broken(&self, source: reqwest::Error) -> ClientError {
+    pub(super) fn broken(&self, source: reqwest::Error) -> ClientError {
         if source.is_timeout() {
             return self.slow(CONNECT_LIMIT);
         }
@@ -529,14 +528,14 @@ impl Client {
         }
     }
 
-    pub(crate) const fn slow(&self, limit: Duration) -> ClientError {
+    pub(super) const fn slow(&self, limit: Duration) -> ClientError {
         ClientError::Slow {
             address: self.address,
             limit,
         }
     }
 
-    pub(crate) fn strange(&self, what: &str) -> ClientError {
+    pub(super) fn strange(&self, what: &str) -> ClientError {
         ClientError::Strange {
             address: self.address,
             what: what.to_owned(),

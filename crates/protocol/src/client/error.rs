@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use sortie_protocol::Problem;
+use crate::Problem;
 
 /// Why the server did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ impl ClientError {
     }
 
     /// When the server wants to be asked again, if it said so.
-    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+    pub(super) const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
             Self::Unreachable { .. }

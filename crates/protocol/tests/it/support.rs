@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sortie_client::{Client, Token};
 use sortie_core::{Lang, Mode, SkillRef};
+use sortie_protocol::client::{Client, Token};
 use sortie_protocol::{ConfigLine, DoctorLine, Proof};
 use sortie_server::keys::KeyFile;
 use sortie_server::{Host, HostError, Server, ServerConfig, ServerLimits};

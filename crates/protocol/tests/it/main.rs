@@ -11,8 +11,8 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, EventStream, Heard, Token};
 use sortie_core::{RunId, Status};
+use sortie_protocol::client::{Client, ClientError, EventStream, Heard, Token};
 use sortie_protocol::{ForkBody, LiveEvent, NewTask, NotificationKind, Proof, Role};
 
 use support::{PROOF, World};

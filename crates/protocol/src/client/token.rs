@@ -12,7 +12,7 @@ impl Token {
         Self(token.into())
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    pub(super) fn expose(&self) -> &str {
         &self.0
     }
 }

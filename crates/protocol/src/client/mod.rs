@@ -5,13 +5,13 @@
 //! ([`ClientError::may_pass`]). What makes something is sent with a key, so that asking again after a
 //! broken connection makes nothing twice.
 
-mod client;
 mod error;
 mod events;
+mod http;
 mod sse;
 mod token;
 
-pub use client::Client;
 pub use error::ClientError;
 pub use events::{EventStream, Heard};
+pub use http::Client;
 pub use token::Token;

@@ -1,24 +1,24 @@
 //! Server-sent events out of bytes, pure and bounded.
 
 /// The longest event. The server's own are far below; who sends more is not it.
-pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
+pub(super) const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// One event as it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
+pub(super) struct Sent {
     /// Where to go on after it; empty where nobody said.
-    pub(crate) id: String,
+    pub(super) id: String,
     /// What it says.
-    pub(crate) data: String,
+    pub(super) data: String,
 }
 
 /// An event is longer than any event of the server, or no text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable;
+pub(super) struct Unreadable;
 
 /// Takes bytes as they come and gives events when they are whole.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(super) struct Decoder {
     line: Vec<u8>,
     event: Sent,
     has_data: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Decoder {
 
 impl Decoder {
     /// The events that these bytes complete.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Sent>, Unreadable> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Sent>, Unreadable> {
         let mut whole = Vec::new();
         for byte in bytes {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
