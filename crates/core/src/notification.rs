@@ -11,7 +11,8 @@ use crate::{
     WaitingOn, truncate_chars,
 };
 
-/// The most characters of a result, a text or an error in an event. The record has the whole text.
+/// Maximum number of characters of a result, a text or an error in an event. The record has the whole
+/// text.
 pub const MAX_EVENT_CHARS: usize = 4_000;
 
 /// A live event of a task.
@@ -104,8 +105,8 @@ pub enum NotificationKind {
         #[cfg_attr(feature = "openapi", schema(required))]
         resumes_in_ms: Option<u64>,
     },
-    /// The model failed; the same model or a fallback is prompted again. Text that was streamed of the
-    /// failed completion is void.
+    /// The model failed; the same model or a fallback is prompted again. Text that was streamed of
+    /// the failed completion is void.
     Retrying {
         /// Why the model failed.
         error: String,

@@ -102,8 +102,8 @@ pub struct ApprovalRequest {
     pub exact: String,
     /// The exact arguments of the call.
     pub arguments: Value,
-    /// Why the call is dangerous; empty for an ordinary call. A dangerous call needs more than a plain
-    /// yes.
+    /// Why the call is dangerous; empty for an ordinary call. A dangerous call needs more than a
+    /// plain yes.
     pub dangers: Vec<Danger>,
     /// What would happen: a diff, or notes on the programs that would start. It is derived from
     /// `exact` and never replaces it.

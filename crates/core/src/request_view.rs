@@ -8,8 +8,8 @@ use crate::{
     RunId, SessionKey, Timestamp,
 };
 
-/// The most characters that each text of a request has in lists and live events. A preview of a usual
-/// change fits.
+/// Maximum number of characters that each text of a request has in lists and live events. A preview
+/// of a usual change fits.
 pub const REQUEST_CHARS: usize = 4_000;
 
 /// An approval request or a question that a run waits for.
@@ -43,8 +43,8 @@ pub struct RequestView {
     /// When the request expires.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub expires_at: Timestamp,
-    /// Whether texts are truncated here: `GET /api/approvals/{id}`, or `/api/questions/{id}`, has them
-    /// whole. Truncated arguments are the beginning of their JSON, as a string.
+    /// Whether texts are truncated here: `GET /api/approvals/{id}`, or `/api/questions/{id}`, has
+    /// them whole. Truncated arguments are the beginning of their JSON, as a string.
     pub cut: bool,
     /// The decision or answer, once there is one.
     #[cfg_attr(feature = "openapi", schema(required))]

@@ -1,4 +1,4 @@
-//! What is said while it happens: over the WebSocket, and as server-sent events.
+//! Messages of the WebSocket and of server-sent events.
 
 use serde::{Deserialize, Serialize};
 use sortie_core::{Notification, RunId, SessionKey};
@@ -6,158 +6,157 @@ use utoipa::ToSchema;
 
 use crate::{Me, Request, Task};
 
-/// What a client says over the WebSocket.
+/// A message of a client over the WebSocket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ClientMessage {
-    /// Wants to hear of something.
+    /// Starts a subscription.
     Subscribe(Subscribe),
-    /// Wants to hear no more of it.
+    /// Ends a subscription.
     Unsubscribe {
-        /// The name that it gave.
+        /// The id of the subscription.
         id: String,
     },
-    /// Wants to hear an echo.
+    /// Asks for a `pong`.
     Ping {
-        /// Comes back.
+        /// A number that the `pong` repeats.
         n: u64,
     },
 }
 
-/// What a client wants to hear of.
+/// A subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Subscribe {
-    /// The name that the client gives it.
+    /// The id that the client chooses.
     pub id: String,
-    /// How much.
+    /// Which events the client gets.
     pub scope: Scope,
-    /// Of which session, for `session`.
+    /// The session, for `session`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Of which task, for `task` and `tree`.
+    /// The task, for `task` and `tree`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// Whether to hear what models say while they say it.
+    /// Whether to stream the text of completions.
     #[serde(default)]
     pub text: bool,
-    /// Where it heard last.
+    /// The last event that the client received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume: Option<Resume>,
 }
 
-/// How much a client wants to hear.
+/// Which events a client gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Everything that it may see.
+    /// Events of every task that the key may see.
     All,
-    /// One session.
+    /// Events of one session.
     Session,
-    /// One task.
+    /// Events of one task.
     Task,
-    /// One task's tree.
+    /// Events of one task's tree.
     Tree,
 }
 
-/// Where a client heard last.
+/// The position of a client in the event sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Resume {
-    /// In which life of the server.
+    /// The epoch of the server.
     pub epoch: String,
     /// The last sequence number.
     pub seq: u64,
 }
 
-/// What the server says over the WebSocket.
+/// A message of the server over the WebSocket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum ServerMessage {
-    /// About the connection, or a whole state.
+    /// A message about the connection, or records.
     Control(Box<Control>),
-    /// Something happened to a task.
+    /// A live event.
     Event(Box<LiveEvent>),
 }
 
-/// What is said about the connection, and whole states.
+/// Messages about the connection, and records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Control {
     /// The first message.
     Hello {
-        /// Names this life of the server.
+        /// Identifies this start of the server.
         epoch: String,
-        /// The last event so far. Numbers count what happens on the whole server, also what this key
-        /// may not see: whoever comes back has to say where it was.
+        /// The sequence number of the last event. Events that this key may not see are numbered too,
+        /// so a client resumes from the last number that it received.
         seq: u64,
-        /// How often it says that it lives.
+        /// The interval between heartbeats.
         heartbeat_ms: u64,
-        /// Its version.
+        /// The version of the server.
         version: String,
-        /// Who is listening.
+        /// The caller.
         me: Me,
     },
-    /// A wish was heard.
+    /// A subscription started.
     Subscribed {
-        /// The client's name for it.
+        /// The id of the subscription.
         id: String,
-        /// Whether what was missed follows; otherwise a snapshot does.
+        /// Whether the missed events follow; otherwise a snapshot follows.
         resumed: bool,
     },
-    /// Everything that lives, as of `seq`.
+    /// The tasks that have not ended, as of `seq`.
     Snapshot {
-        /// The client's name for the subscription.
+        /// The id of the subscription.
         id: String,
-        /// Everything up to here is in it.
+        /// The sequence number of the last event that the snapshot includes.
         seq: u64,
-        /// The newest that have not ended, as summaries.
+        /// The newest tasks that have not ended, as summaries.
         tasks: Vec<Task>,
-        /// What they ask.
+        /// Their open requests.
         requests: Vec<Request>,
-        /// Whether there are more.
+        /// Whether there are more tasks.
         truncated: bool,
-        /// How many events were missed, after falling behind.
+        /// How many events the client missed because it fell behind.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missed: Option<u64>,
     },
-    /// Records that changed, as summaries.
+    /// Changed records, as summaries.
     Tasks {
-        /// Its place among the events.
+        /// The sequence number of the message.
         seq: u64,
         /// The records.
         tasks: Vec<Task>,
     },
-    /// A piece of what a model says.
+    /// A piece of a completion.
     Text {
-        /// The run.
+        /// The task.
         #[schema(value_type = String)]
         task_id: RunId,
-        /// Its session.
+        /// The session of the task.
         #[schema(value_type = String)]
         session_id: SessionKey,
-        /// Its tree.
+        /// The root of its tree.
         #[schema(value_type = String)]
         root_id: RunId,
         /// The piece.
         text: String,
     },
-    /// The server lives.
+    /// Sent at the interval that `hello` announces.
     Heartbeat {
-        /// The last event so far. Numbers count what happens on the whole server, also what this key
-        /// may not see: whoever comes back has to say where it was.
+        /// The sequence number of the last event, as in `hello`.
         seq: u64,
-        /// When.
+        /// When it was sent.
         at: String,
     },
-    /// The echo of a ping.
+    /// The reply to a ping.
     Pong {
-        /// What the ping had.
+        /// The number of the ping.
         n: u64,
     },
-    /// A message was not understood, or not granted.
+    /// A message of the client was invalid or refused.
     Error {
-        /// Which kind of mistake.
+        /// The kind of error.
         code: String,
-        /// What to do.
+        /// What to do about it.
         message: String,
     },
 }

@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use sortie_core::ReplyView;
 use utoipa::ToSchema;
 
-/// What came of a reply.
+/// The result of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReplyNoted {
-    /// Whether the run hears it.
+    /// Whether the reply was recorded.
     pub noted: bool,
-    /// What somebody had said before.
+    /// The reply that was recorded before, if this one came too late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<ReplyView>,
 }

@@ -69,7 +69,7 @@ fn record() -> RunRecord {
 }
 
 #[test]
-fn a_task_is_this_json() {
+fn task_serialises_to_the_documented_json() {
     insta::assert_json_snapshot!(Task::from(&record()), @r#"
     {
       "task_id": "00000000-0000-0000-0000-000000000002",
@@ -128,7 +128,7 @@ fn a_task_is_this_json() {
 }
 
 #[test]
-fn a_summary_is_cut_between_characters() {
+fn summary_truncates_between_characters() {
     let mut long = record();
     long.task = "é".repeat(SUMMARY_CHARS + 1);
     long.outcome = Some(Outcome::Completed {
@@ -141,7 +141,7 @@ fn a_summary_is_cut_between_characters() {
 }
 
 #[test]
-fn an_event_reads_back_as_itself() {
+fn live_event_round_trips_through_json() {
     let event = Notification {
         task_id: run(2),
         session_id: "web:one".parse().unwrap(),
@@ -163,7 +163,7 @@ fn an_event_reads_back_as_itself() {
 }
 
 #[test]
-fn money_that_is_no_number_buys_nothing() {
+fn invalid_amounts_of_money_become_a_budget_of_zero() {
     let check = |usd: f64, micros: u64| {
         let budget = Budget {
             usd: Some(usd),
@@ -200,7 +200,7 @@ fn unknown_fields_and_modes_are_refused_by_name() {
 }
 
 #[test]
-fn requests_are_cut_with_a_mark_and_never_inside_a_character() {
+fn request_summary_truncates_between_characters_and_is_marked() {
     let request = |text: String| {
         let question = sortie_core::RequestKind::Question(sortie_core::Question {
             to: sortie_core::Addressee::Person,
@@ -229,7 +229,7 @@ fn requests_are_cut_with_a_mark_and_never_inside_a_character() {
     };
     let fits = request("é".repeat(sortie_core::REQUEST_CHARS));
     assert_eq!(fits.clone().summary(), fits);
-    // What is cut off is as long as the mark in its place.
+    // The removed text is as long as the mark that replaces it.
     let long = request("…".repeat(sortie_core::REQUEST_CHARS + 1)).summary();
     assert!(long.cut);
     let text = long.question.unwrap().text;

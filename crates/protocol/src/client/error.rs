@@ -1,104 +1,105 @@
-//! What goes wrong between a client and its server.
+//! Errors of the client.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::Problem;
 
-/// Why the server did not do what it was asked.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The server refused or failed, and said why.
+    /// The server refused the request or failed, and sent a problem.
     #[error("{}", problem.detail)]
     Refused {
-        /// What it said.
+        /// The problem.
         problem: Box<Problem>,
-        /// When it wants to be asked again, if it said so.
+        /// How long the server asked to wait before a retry.
         retry_after: Option<Duration>,
     },
-    /// Nobody answers there, or the connection broke.
+    /// No process listens at the address, or the connection broke.
     #[error("the server at {address} does not answer")]
     Unreachable {
-        /// Where it should be.
+        /// The address of the server.
         address: SocketAddr,
-        /// What happened.
+        /// The error of the connection.
         source: reqwest::Error,
     },
-    /// The server took too long.
+    /// The server did not respond in time.
     #[error("the server at {address} did not answer within {} s", limit.as_secs())]
-    Slow {
-        /// Where it is.
+    Timeout {
+        /// The address of the server.
         address: SocketAddr,
-        /// How long it was waited for.
+        /// The time limit.
         limit: Duration,
     },
-    /// What answers there does not speak the API.
-    #[error("what answers at {address} is no Sortie server: {what}")]
-    Strange {
-        /// Where it is.
+    /// The response is not one of the API.
+    #[error("unexpected response from {address}, which may not be a Sortie server: {what}")]
+    Unexpected {
+        /// The address of the server.
         address: SocketAddr,
-        /// What was wrong with the answer.
+        /// What is wrong with the response.
         what: String,
     },
-    /// Somebody else listens there. Nothing was told to them.
-    #[error("what listens at {address} is not this server")]
-    Stranger {
-        /// Where the server should be.
+    /// Another process listens at the address: it could not prove that it is the server. The token
+    /// was not sent.
+    #[error("the process that listens at {address} is not this server")]
+    Unverified {
+        /// The address of the server.
         address: SocketAddr,
     },
-    /// The token cannot be sent.
-    #[error("the token has characters that no token has")]
+    /// The token cannot be a header value.
+    #[error("the token has invalid characters")]
     BadToken,
-    /// The client could not be made.
-    #[error("the system gives no means to ask a server")]
-    NoMeans(#[source] reqwest::Error),
-    /// Nobody can be recognised without.
-    #[error("the operating system gave no random bytes")]
+    /// The HTTP client could not be created.
+    #[error("cannot set up the HTTP client")]
+    Setup(#[source] reqwest::Error),
+    /// There are no random bytes for a nonce, so the server cannot be verified.
+    #[error("cannot get random bytes from the operating system")]
     NoRandomness,
 }
 
 impl ClientError {
-    /// Whether asking again may help: the server may be starting, stopping or busy, or still at what
-    /// it was asked for before.
-    pub fn may_pass(&self) -> bool {
+    /// Returns whether a retry may help: the server may be starting, stopping or busy, or still
+    /// execute an earlier attempt.
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Slow { .. } => true,
+            Self::Unreachable { .. } | Self::Timeout { .. } => true,
             Self::Refused { problem, .. } => matches!(
                 problem.slug(),
                 "unavailable" | "too-many-requests" | "timeout" | "under-way"
             ),
-            Self::Strange { .. }
-            | Self::Stranger { .. }
+            Self::Unexpected { .. }
+            | Self::Unverified { .. }
             | Self::BadToken
-            | Self::NoMeans(_)
+            | Self::Setup(_)
             | Self::NoRandomness => false,
         }
     }
 
-    /// The kind of a refusal, such as `not-found`.
+    /// Returns the kind of a refusal, such as `not-found`.
     pub fn slug(&self) -> Option<&str> {
         match self {
             Self::Refused { problem, .. } => Some(problem.slug()),
             Self::Unreachable { .. }
-            | Self::Slow { .. }
-            | Self::Strange { .. }
-            | Self::Stranger { .. }
+            | Self::Timeout { .. }
+            | Self::Unexpected { .. }
+            | Self::Unverified { .. }
             | Self::BadToken
-            | Self::NoMeans(_)
+            | Self::Setup(_)
             | Self::NoRandomness => None,
         }
     }
 
-    /// When the server wants to be asked again, if it said so.
+    /// Returns how long the server asked to wait before a retry.
     pub(super) const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
             Self::Unreachable { .. }
-            | Self::Slow { .. }
-            | Self::Strange { .. }
-            | Self::Stranger { .. }
+            | Self::Timeout { .. }
+            | Self::Unexpected { .. }
+            | Self::Unverified { .. }
             | Self::BadToken
-            | Self::NoMeans(_)
+            | Self::Setup(_)
             | Self::NoRandomness => None,
         }
     }

@@ -1,9 +1,8 @@
-//! A client of a Sortie server: typed, small, and bounded in everything it waits for.
+//! The HTTP client of a Sortie server: typed, small, and bounded in everything that it waits for.
 //!
-//! It knows the API and nothing of who uses it. A refusal carries the problem as the server said it
-//! ([`ClientError::Refused`]); whatever else goes wrong says whether asking again may help
-//! ([`ClientError::may_pass`]). What makes something is sent with a key, so that asking again after a
-//! broken connection makes nothing twice.
+//! A refusal carries the server's problem ([`ClientError::Refused`]); every other error tells whether
+//! a retry may help ([`ClientError::is_transient`]). Requests that create something carry an
+//! idempotency key, so a retry after a broken connection creates nothing twice.
 
 mod error;
 mod events;
@@ -12,6 +11,6 @@ mod sse;
 mod token;
 
 pub use error::ClientError;
-pub use events::{EventStream, Heard};
+pub use events::{EventStream, StreamItem};
 pub use http::Client;
 pub use token::Token;
