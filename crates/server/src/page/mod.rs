@@ -1,7 +1,7 @@
 //! The web page, embedded into the binary.
 //!
-//! The sources are in `/web`; `build/main.rs` builds them into `OUT_DIR` if Node is installed. If it is
-//! not, a plain page takes their place and explains how to build the real one, so the crate always
+//! The sources are in `/web`; `build/main.rs` builds them into `OUT_DIR` if Node is installed. If it
+//! is not, a plain page takes their place and explains how to build the real one, so the crate always
 //! builds. Without the feature `page` the binary has no page at all.
 
 use std::borrow::Cow;
