@@ -11,7 +11,7 @@ import { Dialog, say, told } from "../ui/parts";
 
 /** What each role may choose; the server decides. */
 export function modes(): string[] {
-  return world.me.value?.role === "admin" ? ["default", "plan", "accept_edits", "dont_ask", "yolo"] : ["default", "plan", "dont_ask"];
+  return world.me.value?.role === "admin" ? ["default", "plan", "accept-edits", "dont-ask", "yolo"] : ["default", "plan", "dont-ask"];
 }
 
 export function NewTask({ onClose }: { onClose: () => void }) {
