@@ -1204,11 +1204,8 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * @description Who is to answer a question.
-         * @enum {string}
-         */
-        Addressee: "Parent" | "Person";
+        /** @enum {string} */
+        Addressee: "parent" | "person";
         /** @description An agent definition. */
         Agent: {
             /** @description The colour of the agent in terminals and in the page. */
@@ -1316,11 +1313,8 @@ export interface components {
             /** @description The rule of the grant. */
             rule: string;
         };
-        /**
-         * @description The kind of a request.
-         * @enum {string}
-         */
-        AskedFor: "Approval" | "Question";
+        /** @enum {string} */
+        AskedFor: "approval" | "question";
         /** @description One entry of the audit log. */
         AuditLine: {
             /** @description The agent of the run. */
@@ -1431,11 +1425,8 @@ export interface components {
              */
             usd?: number | null;
         };
-        /**
-         * @description What an account keeps count of.
-         * @enum {string}
-         */
-        BudgetKind: "Tokens" | "Usd" | "ToolCalls" | "Children";
+        /** @enum {string} */
+        BudgetKind: "tokens" | "usd" | "tool_calls" | "children";
         /** @description The budgets of the accounts that one run draws from. */
         BudgetLine: {
             /** @description The agent of the run. */
@@ -1480,11 +1471,8 @@ export interface components {
              */
             insertions: number;
         };
-        /**
-         * @description What became of the changes in a worktree.
-         * @enum {string}
-         */
-        ChangesFate: "Applied" | "Discarded";
+        /** @enum {string} */
+        ChangesFate: "applied" | "discarded";
         /** @description A message of a client over the WebSocket. */
         ClientMessage: (components["schemas"]["Subscribe"] & {
             /** @enum {string} */
@@ -1641,11 +1629,8 @@ export interface components {
             /** @description What it would do, as a part of a sentence. */
             why: string;
         };
-        /**
-         * @description What policy says about a call.
-         * @enum {string}
-         */
-        Decision: "Allow" | "Ask" | "Deny";
+        /** @enum {string} */
+        Decision: "allow" | "ask" | "deny";
         /** @description The result of a delete. */
         Deleted: {
             /**
@@ -1656,11 +1641,8 @@ export interface components {
             /** @description The task. */
             task_id: string;
         };
-        /**
-         * @description Whether the result has reached whoever asked for it; apart from execution.
-         * @enum {string}
-         */
-        Delivery: "NotRequired" | "Pending" | "Delivered" | "Blocked";
+        /** @enum {string} */
+        Delivery: "not_required" | "pending" | "delivered" | "blocked";
         /**
          * @description What to do about a blocked delivery.
          * @enum {string}
@@ -1754,11 +1736,8 @@ export interface components {
             /** @description `ok`, `ready`, `stopping`, or `broken` while the store accepts no writes. */
             status: string;
         };
-        /**
-         * @description Where a run works.
-         * @enum {string}
-         */
-        Isolation: "None" | "Worktree";
+        /** @enum {string} */
+        Isolation: "none" | "worktree";
         /** @description One entry of a run's journal. */
         JournalEntry: Record<string, never> & {
             /** @description When it was appended. */
@@ -1795,11 +1774,8 @@ export interface components {
             /** @description The tenant that the key is limited to; null for all tenants. */
             tenant: string | null;
         };
-        /**
-         * @description A named queue with a concurrency limit.
-         * @enum {string}
-         */
-        Lane: "Main" | "Subagent";
+        /** @enum {string} */
+        Lane: "main" | "subagent";
         /** @description The state of one lane. */
         LaneState: {
             /**
@@ -1820,16 +1796,10 @@ export interface components {
              */
             queued: number;
         };
-        /**
-         * @description The languages that Sortie speaks.
-         * @enum {string}
-         */
-        Lang: "En" | "Zh";
-        /**
-         * @description Who had the word about a call.
-         * @enum {string}
-         */
-        Layer: "Global" | "Provider" | "Agent" | "Group" | "Sandbox" | "Subagent" | "Parent" | "Spawn" | "Grant" | "Mode" | "Danger" | "Session";
+        /** @enum {string} */
+        Lang: "en" | "zh";
+        /** @enum {string} */
+        Layer: "global" | "provider" | "agent" | "group" | "sandbox" | "subagent" | "parent" | "spawn" | "grant" | "mode" | "danger" | "session";
         /** @description The opinion of one layer about a call. */
         LayerOpinion: {
             /** @description The layer. */
@@ -1885,11 +1855,8 @@ export interface components {
             /** @description The run that received the message. */
             task_id: string;
         };
-        /**
-         * @description How calls that change something are treated.
-         * @enum {string}
-         */
-        Mode: "Plan" | "DontAsk" | "Default" | "AcceptEdits" | "Yolo";
+        /** @enum {string} */
+        Mode: "plan" | "dont-ask" | "default" | "accept-edits" | "yolo";
         /** @description The state of one model's rate limits. */
         ModelState: {
             /**
@@ -2200,11 +2167,8 @@ export interface components {
             /** @description Where the rules are defined. */
             source: string;
         };
-        /**
-         * @description How urgent a queued run is; waiting makes any run more urgent.
-         * @enum {string}
-         */
-        Priority: "Low" | "Normal" | "High";
+        /** @enum {string} */
+        Priority: "low" | "normal" | "high";
         /** @description An error, with what to do next. */
         Problem: Record<string, never> & {
             /** @description What failed, and what to do next. */
@@ -2232,16 +2196,10 @@ export interface components {
             /** @description Who is to answer. */
             to: components["schemas"]["Addressee"];
         };
-        /**
-         * @description Why a run failed.
-         * @enum {string}
-         */
-        Reason: "Error" | "MaxIterations" | "Budget" | "EmptyResult" | "Schema" | "Loop" | "Denied" | "Interrupted";
-        /**
-         * @description The kind of a reply.
-         * @enum {string}
-         */
-        ReplyKind: "Approved" | "Refused" | "Answered" | "Expired";
+        /** @enum {string} */
+        Reason: "error" | "max_iterations" | "budget" | "empty_result" | "schema" | "loop" | "denied" | "interrupted";
+        /** @enum {string} */
+        ReplyKind: "approved" | "refused" | "answered" | "expired";
         /** @description The result of a reply. */
         ReplyNoted: {
             earlier?: components["schemas"]["ReplyView"] | null;
@@ -2472,11 +2430,8 @@ export interface components {
              */
             total: number;
         };
-        /**
-         * @description How far a run has come. Terminal states are sticky.
-         * @enum {string}
-         */
-        Status: "Pending" | "Running" | "Completed" | "Failed" | "Timeout" | "Cancelled";
+        /** @enum {string} */
+        Status: "pending" | "running" | "completed" | "failed" | "timeout" | "cancelled";
         /** @description A text for a run. */
         SteerBody: {
             /** @description The text. */
@@ -2874,11 +2829,8 @@ export interface components {
          * @enum {string}
          */
         Via: "key" | "browser";
-        /**
-         * @description What a running run waits for.
-         * @enum {string}
-         */
-        WaitingOn: "Model" | "Tool" | "Approval" | "Question" | "Children" | "Slot" | "RateLimit";
+        /** @enum {string} */
+        WaitingOn: "model" | "tool" | "approval" | "question" | "children" | "slot" | "rate_limit";
     };
     responses: never;
     parameters: never;
