@@ -1,7 +1,7 @@
 //! Sortie's vocabulary. Everything else knows this crate, and it knows nobody.
 //!
-//! Ids, run states, messages, events, records and the ports. What is serialisable here is a promise
-//! to one reader, the journal, whose rows carry [`JOURNAL_VERSION`].
+//! Ids, run states, messages, events, records and the ports. Serialisable types are a promise to the
+//! journal, whose rows carry [`JOURNAL_VERSION`]; [`Notification`] and [`RequestView`] also to clients.
 
 #[macro_use]
 mod status;
