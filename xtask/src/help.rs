@@ -30,6 +30,9 @@ cargo xtask COMMAND
       --json              for programs
       --ci                the short form, with what the tests have built
   tidy                  the rules of the architecture, checked
+  measure [--root FOLDER] [--json]
+                        counts product lines, copies of shared rules, names and marker words; of
+                        another checkout with --root, with places as JSON with --json
   help                  this text
 
 Compiled dependencies are kept in CARGO_TARGET_DIR, or else in the user's cache folder

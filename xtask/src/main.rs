@@ -7,8 +7,10 @@ mod contract;
 mod crash;
 mod help;
 mod load;
+mod measure;
 mod place;
 mod random;
+mod rust_text;
 mod scratch;
 mod setup;
 mod shell;
@@ -16,6 +18,7 @@ mod sim;
 mod test;
 mod tidy;
 mod tools;
+mod tree;
 mod web;
 
 use std::process::ExitCode;
@@ -53,6 +56,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         "bench" => bench::run(&arguments),
         "load" => load::run(&arguments),
         "tidy" => tidy::run(&arguments),
+        "measure" => measure::run(&arguments),
         "help" | "-h" | "--help" => {
             help::print();
             Ok(())

@@ -1,0 +1,73 @@
+//! The two walks of ARCHITECTURE.md: the files that a reader opens, in order.
+
+use anyhow::{Result, ensure};
+
+use crate::tree::Tree;
+
+const DOCUMENT: &str = "ARCHITECTURE.md";
+
+/// A walk: its name in the table, and the heading under which ARCHITECTURE.md lists its files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk {
+    pub(super) name: &'static str,
+    heading: &'static str,
+}
+
+pub(super) const WALKS: [Walk; 2] = [
+    Walk {
+        name: "from a task call to the parent's next step",
+        heading: "### Files: from a `task` call to the parent's next step",
+    },
+    Walk {
+        name: "from POST /api/tasks to a row of the page",
+        heading: "### Files: from `POST /api/tasks` to a row of the page",
+    },
+];
+
+/// The files of a walk, or nothing if the document has no such list, as in an older commit.
+pub(super) fn files(tree: &Tree, walk: Walk) -> Result<Option<Vec<String>>> {
+    let Some(list) = tree.text(DOCUMENT).and_then(|text| listed(text, walk)) else {
+        return Ok(None);
+    };
+    for file in &list {
+        ensure!(
+            tree.contains(file),
+            "{DOCUMENT}: {file} does not exist; update the list under {:?}",
+            walk.heading
+        );
+    }
+    Ok(Some(list))
+}
+
+fn listed(text: &str, walk: Walk) -> Option<Vec<String>> {
+    let (_, section) = text.split_once(walk.heading)?;
+    let section = section.split("\n#").next().unwrap_or(section);
+    let files = section
+        .lines()
+        .filter_map(|line| line.trim_start().split_once(". `"))
+        .filter(|(number, _)| number.chars().all(|c| c.is_ascii_digit()))
+        .filter_map(|(_, rest)| rest.split_once('`'))
+        .map(|(file, _)| file.to_owned())
+        .collect();
+    Some(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_read_and_their_files_must_exist() {
+        let text = format!(
+            "# A\n{}\n\nWords.\n1. `crates/a/src/b.rs` does it\n2. `web/c.ts`\n\n{}\n1. `gone.rs`\n## Next\n3. `not/this.rs`\n",
+            WALKS[0].heading, WALKS[1].heading
+        );
+        let tree = Tree::default()
+            .with(DOCUMENT, &text)
+            .with("crates/a/src/b.rs", "")
+            .with("web/c.ts", "");
+        let files = files(&tree, WALKS[0]).unwrap().unwrap();
+        assert_eq!(files, ["crates/a/src/b.rs", "web/c.ts"]);
+        assert!(super::files(&tree, WALKS[1]).is_err());
+    }
+}
