@@ -1,6 +1,7 @@
 //! `cargo xtask help`.
 
-const HELP: &str = "\
+/// The help text. `cargo xtask docs` compares documents with it.
+pub(crate) const HELP: &str = "\
 cargo xtask COMMAND
 
   test [--advisories]   everything that CI runs: set-up, format, lints, the page, tests, docs,
@@ -30,6 +31,8 @@ cargo xtask COMMAND
       --json              for programs
       --ci                the short form, with what the tests have built
   tidy                  the rules of the architecture, checked
+  docs                  every path, command, flag, configuration key, route and symbol that a
+                        document names exists
   measure [--root FOLDER] [--json]
                         counts product lines, copies of shared rules, names and marker words; of
                         another checkout with --root, with places as JSON with --json

@@ -5,6 +5,7 @@ mod bench;
 mod binary;
 mod contract;
 mod crash;
+mod docs;
 mod help;
 mod load;
 mod measure;
@@ -56,6 +57,7 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
         "bench" => bench::run(&arguments),
         "load" => load::run(&arguments),
         "tidy" => tidy::run(&arguments),
+        "docs" => docs::run(&arguments),
         "measure" => measure::run(&arguments),
         "help" | "-h" | "--help" => {
             help::print();

@@ -16,6 +16,8 @@ use crate::place;
 use crate::rust_text::{self, code, comments, defines, without_tests};
 use crate::tree::Tree;
 
+pub(crate) use walks::check as check_walks;
+
 /// Words that stand for a component without naming it, or for the exact verb.
 const MARKERS: [&str; 10] = [
     "whoever",

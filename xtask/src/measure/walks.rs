@@ -39,6 +39,21 @@ pub(super) fn files(tree: &Tree, walk: Walk) -> Result<Option<Vec<String>>> {
     Ok(Some(list))
 }
 
+/// Problems of the lists: one that is missing, and files that do not exist.
+pub(crate) fn check(tree: &Tree) -> Vec<String> {
+    WALKS
+        .iter()
+        .filter_map(|walk| match files(tree, *walk) {
+            Ok(Some(_)) => None,
+            Ok(None) => Some(format!(
+                "{DOCUMENT}: the list {:?} is missing",
+                walk.heading
+            )),
+            Err(error) => Some(error.to_string()),
+        })
+        .collect()
+}
+
 fn listed(text: &str, walk: Walk) -> Option<Vec<String>> {
     let (_, section) = text.split_once(walk.heading)?;
     let section = section.split("\n#").next().unwrap_or(section);
@@ -68,6 +83,9 @@ mod tests {
             .with("web/c.ts", "");
         let files = files(&tree, WALKS[0]).unwrap().unwrap();
         assert_eq!(files, ["crates/a/src/b.rs", "web/c.ts"]);
-        assert!(super::files(&tree, WALKS[1]).is_err());
+        let problems = check(&tree);
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        assert!(problems[0].contains("gone.rs"), "{problems:?}");
+        assert_eq!(check(&Tree::default().with(DOCUMENT, "# A")).len(), 2);
     }
 }
