@@ -7,22 +7,26 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::scratch::Scratch;
 use crate::shell::cargo;
-use crate::{api, binary, contract, crash, load, place, setup, shell, tidy, web};
+use crate::{api, binary, contract, crash, docs, load, place, setup, shell, tidy, web};
 
 /// The features under which the crash tests can kill the binary at chosen points.
 const CRASH_POINTS: &str = "sortie/crash-points";
+
+/// The times of the last run, in the target folder: result, seconds and name of each step.
+const TIMES: &str = "test-times.tsv";
 
 /// A step: its headline and what it does.
 type Step = (&'static str, fn(&Options) -> Result<()>);
 
 /// The steps.
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     ("set up", |_| setup::prepare()),
     ("lock file", |_| lock_file()),
     ("format", |_| {
         shell::run(&mut cargo(&["fmt", "--all", "--check"])?)
     }),
     ("tidy", |_| tidy::run(&[])),
+    ("names in documents", |_| docs::run(&[])),
     ("lints, all features", |_| {
         lint(&["--all-targets", "--all-features"])
     }),
@@ -58,12 +62,11 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         let result = step(&options);
         times.push((*name, start.elapsed()));
         if let Err(error) = result {
-            summarise(&times, Some(name));
+            summarise(&times, Some(name))?;
             return Err(error.context(format!("step {name:?} failed")));
         }
     }
-    summarise(&times, None);
-    Ok(())
+    summarise(&times, None)
 }
 
 fn parse(arguments: &[String]) -> Result<Options> {
@@ -77,18 +80,26 @@ fn parse(arguments: &[String]) -> Result<Options> {
     Ok(options)
 }
 
-fn summarise(times: &[(&str, Duration)], failed: Option<&str>) {
+/// Prints the time of each step and keeps it in a file, so that growth can be seen.
+fn summarise(times: &[(&str, Duration)], failed: Option<&str>) -> Result<()> {
     println!("\n==> summary");
+    let mut lines = String::new();
     for (name, time) in times {
         let word = if failed == Some(*name) {
             "FAILED"
         } else {
             "ok"
         };
-        println!("{word:>6}  {:>7.1} s  {name}", time.as_secs_f64());
+        let seconds = time.as_secs_f64();
+        println!("{word:>6}  {seconds:>7.1} s  {name}");
+        lines.push_str(&format!("{word}\t{seconds:.1}\t{name}\n"));
     }
     let whole: Duration = times.iter().map(|(_, time)| *time).sum();
     println!("{:>6}  {:>7.1} s  altogether", "", whole.as_secs_f64());
+    let file = place::target()?.join(TIMES);
+    std::fs::write(&file, lines).with_context(|| format!("cannot write {}", file.display()))?;
+    println!("times kept in {}", file.display());
+    Ok(())
 }
 
 fn lint(arguments: &[&str]) -> Result<()> {
