@@ -63,6 +63,6 @@ fn run(mut arguments: Vec<String>) -> Result<()> {
             help::print();
             Ok(())
         }
-        other => bail!("unknown command {other:?}; `cargo xtask help` lists them"),
+        other => bail!("unknown command {other:?}; run `cargo xtask help`"),
     }
 }

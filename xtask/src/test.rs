@@ -18,7 +18,6 @@ const TIMES: &str = "test-times.tsv";
 /// A step: its headline and what it does.
 type Step = (&'static str, fn(&Options) -> Result<()>);
 
-/// The steps.
 const STEPS: [Step; 18] = [
     ("set up", |_| setup::prepare()),
     ("lock file", |_| lock_file()),
@@ -51,7 +50,7 @@ struct Options {
     advisories: bool,
 }
 
-/// Runs every step; the first that fails ends it, with its exit code.
+/// Runs every step; the first one that fails ends the run with its exit code.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = parse(arguments)?;
     let mut times = Vec::new();
@@ -74,7 +73,7 @@ fn parse(arguments: &[String]) -> Result<Options> {
     for argument in arguments {
         match argument.as_str() {
             "--advisories" => options.advisories = true,
-            other => bail!("test does not know {other:?}; `cargo xtask help` lists what it does"),
+            other => bail!("unknown argument {other:?}; run `cargo xtask help`"),
         }
     }
     Ok(options)
@@ -95,7 +94,7 @@ fn summarise(times: &[(&str, Duration)], failed: Option<&str>) -> Result<()> {
         lines.push_str(&format!("{word}\t{seconds:.1}\t{name}\n"));
     }
     let whole: Duration = times.iter().map(|(_, time)| *time).sum();
-    println!("{:>6}  {:>7.1} s  altogether", "", whole.as_secs_f64());
+    println!("{:>6}  {:>7.1} s  total", "", whole.as_secs_f64());
     let file = place::target()?.join(TIMES);
     std::fs::write(&file, lines).with_context(|| format!("cannot write {}", file.display()))?;
     println!("times kept in {}", file.display());
@@ -115,7 +114,7 @@ fn tests() -> Result<()> {
     if setup::has_nextest() {
         return shell::run(cargo(&["nextest", "run"])?.args(arguments));
     }
-    println!("cargo-nextest is not here: `cargo test` instead");
+    println!("cargo-nextest is missing: using `cargo test`");
     shell::run(cargo(&["test", "--quiet", "--all-targets"])?.args(arguments))
 }
 
@@ -134,14 +133,12 @@ fn deny(options: &Options) -> Result<()> {
     if options.advisories {
         command.arg("advisories");
     } else {
-        println!(
-            "advisories are left out; `cargo xtask test --advisories` fetches and checks them"
-        );
+        println!("advisories are skipped; `cargo xtask test --advisories` fetches and checks them");
     }
     shell::run(&mut command)
 }
 
-/// The README's first command, as a newcomer would run it.
+/// Runs the README's first command with an empty home, as a newcomer would.
 fn readme() -> Result<()> {
     let binary = binary::sortie()?;
     let scratch = Scratch::new(
@@ -149,7 +146,7 @@ fn readme() -> Result<()> {
         &format!("sortie-readme-{}", std::process::id()),
     )?;
     let home = scratch.path().join("home");
-    std::fs::create_dir(&home).context("making a home folder")?;
+    std::fs::create_dir(&home).context("cannot create a home folder")?;
     let mut demo = Command::new(binary);
     demo.arg("demo")
         .current_dir(scratch.path())
@@ -165,7 +162,7 @@ fn readme() -> Result<()> {
     shell::run(&mut demo)
 }
 
-/// The lock file says what the manifests say.
+/// Checks that the lock file matches the manifests.
 fn lock_file() -> Result<()> {
     let arguments = ["metadata", "--locked", "--format-version", "1"];
     shell::output(&mut cargo(&arguments)?).map(|_| ())

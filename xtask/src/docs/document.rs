@@ -17,7 +17,6 @@ pub(super) struct Fence {
     pub(super) lines: Vec<Piece>,
 }
 
-/// A parsed document.
 #[derive(Debug, Default)]
 pub(super) struct Document {
     pub(super) path: String,
