@@ -37,9 +37,9 @@ cargo xtask COMMAND
   tidy                  checks the rules of the architecture
   docs                  checks that every path, command, flag, configuration key, route and symbol
                         that a document names exists
-  measure [--root FOLDER] [--json]
-                        counts product lines, copies of shared rules, names and marker words; with
-                        --root of another checkout, with --json including the places
+  measure [--root FOLDER]... [--json]
+                        counts product lines, copies of shared rules, names and marker words of this
+                        checkout, or of each --root in a column of its own; --json has the places
   help                  prints this text
 
 Cargo's target folder is CARGO_TARGET_DIR, or sortie/target in the user's cache folder

@@ -69,34 +69,62 @@ impl Measure {
     }
 }
 
-/// Prints the table, or the same with places as JSON.
+/// Prints a table with a column for each checkout, or the same with places as JSON.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let root = options.root.unwrap_or_else(|| place::root().to_owned());
-    let tree = Tree::read(&root)?;
-    let measures = measure(&tree)?;
-    if options.json {
-        let fields: Map<String, Value> = measures
-            .into_iter()
-            .map(|row| (row.name, json!({"count": row.count, "places": row.places})))
-            .collect();
-        println!("{}", serde_json::to_string_pretty(&fields)?);
-        return Ok(());
+    let mut columns = Vec::new();
+    for root in &options.roots {
+        let measures = measure(&Tree::read(root)?)?;
+        columns.push((root.display().to_string(), measures));
     }
-    println!("| measure | count |");
-    println!("| --- | ---: |");
-    for row in &measures {
-        let count = row
-            .count
-            .map_or_else(|| "–".to_owned(), |count| count.to_string());
-        println!("| {} | {count} |", row.name);
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&as_json(&columns))?);
+    } else {
+        print!("{}", as_table(&columns));
     }
     Ok(())
 }
 
+/// Columns of the output: the name of a checkout and its measures, in the same order everywhere.
+type Columns = [(String, Vec<Measure>)];
+
+fn as_json(columns: &Columns) -> Value {
+    let checkouts = columns.iter().map(|(root, measures)| {
+        let fields: Map<String, Value> = measures
+            .iter()
+            .map(|row| {
+                let value = json!({"count": row.count, "places": row.places});
+                (row.name.clone(), value)
+            })
+            .collect();
+        (root.clone(), Value::Object(fields))
+    });
+    Value::Object(checkouts.collect())
+}
+
+fn as_table(columns: &Columns) -> String {
+    let names: Vec<&str> = columns.iter().map(|(root, _)| root.as_str()).collect();
+    let mut table = format!("| measure | {} |\n", names.join(" | "));
+    table.push_str(&format!("| --- |{}\n", " ---: |".repeat(columns.len())));
+    let rows = columns.first().map_or(0, |(_, measures)| measures.len());
+    for row in 0..rows {
+        let counts: Vec<String> = columns
+            .iter()
+            .map(|(_, measures)| {
+                let count = measures[row].count;
+                count.map_or_else(|| "–".to_owned(), |count| count.to_string())
+            })
+            .collect();
+        let name = &columns[0].1[row].name;
+        table.push_str(&format!("| {name} | {} |\n", counts.join(" | ")));
+    }
+    table
+}
+
 #[derive(Debug, Default)]
 struct Options {
-    root: Option<PathBuf>,
+    /// The checkouts to measure; this one if none is named.
+    roots: Vec<PathBuf>,
     json: bool,
 }
 
@@ -109,10 +137,13 @@ impl Options {
                 "--json" => options.json = true,
                 "--root" => {
                     let folder = arguments.next().context("--root needs a folder")?;
-                    options.root = Some(PathBuf::from(folder));
+                    options.roots.push(PathBuf::from(folder));
                 }
                 other => bail!("unknown argument {other:?}; run `cargo xtask help`"),
             }
+        }
+        if options.roots.is_empty() {
+            options.roots.push(place::root().to_owned());
         }
         Ok(options)
     }
@@ -288,6 +319,22 @@ fn has_marker(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_checkout_is_a_column() {
+        let one = measure(&Tree::default().with("crates/a/src/lib.rs", "fn f() {}\n")).unwrap();
+        let two = measure(&Tree::default()).unwrap();
+        let table = as_table(&[("one".to_owned(), one), ("two".to_owned(), two)]);
+        let lines: Vec<&str> = table.lines().take(3).collect();
+        assert_eq!(
+            lines,
+            [
+                "| measure | one | two |",
+                "| --- | ---: | ---: |",
+                "| product lines, Rust | 1 | 0 |"
+            ]
+        );
+    }
 
     #[test]
     fn markers_are_whole_words_in_any_case() {
