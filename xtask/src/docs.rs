@@ -21,6 +21,9 @@ use keys::Schema;
 use routes::Routes;
 use symbols::Symbols;
 
+const GLOSSARY: &str = "docs/glossary.md";
+const MOST_TERMS: usize = 60;
+
 /// Checks every document and prints each name that does not exist.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let Some(other) = arguments.first() {
@@ -29,6 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let tree = Tree::read(place::root())?;
     let mut problems = problems(&tree);
     problems.extend(measure::check_walks(&tree));
+    problems.extend(too_many_terms(&tree));
     for problem in &problems {
         println!("docs: {problem}");
     }
@@ -39,6 +43,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
         count => bail!("{count} names in documents do not exist; see above"),
     }
+}
+
+/// The glossary has to stay short enough to be remembered.
+fn too_many_terms(tree: &Tree) -> Option<String> {
+    let rows = tree.text(GLOSSARY)?.lines();
+    let terms = rows
+        .filter(|line| line.starts_with("| "))
+        .filter(|line| !line.starts_with("| term |") && !line.starts_with("| --- |"))
+        .count();
+    (terms > MOST_TERMS).then(|| format!("{GLOSSARY}: {terms} terms; {MOST_TERMS} is the most"))
 }
 
 /// The documents of the project. CHANGELOG.md names what has been removed and is left out.
@@ -203,6 +217,7 @@ curl localhost/api/tasks/1
             ("`Gone::admit`", "the sources have no Gone::admit"),
             ("`gone(&spec)`", "the sources have no function gone"),
             ("`GoneType`", "the sources do not contain GoneType"),
+            ("`Gone`", "the sources do not contain Gone"),
             ("`gone_field`", "the sources do not contain gone_field"),
             ("`SORTIE_GONE`", "the sources do not contain SORTIE_GONE"),
         ] {
@@ -210,6 +225,17 @@ curl localhost/api/tasks/1
             assert_eq!(found.len(), 1, "{text}: {found:?}");
             assert!(found[0].ends_with(expected), "{text}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_glossary_of_more_than_sixty_terms_is_rejected() {
+        let glossary = |terms| {
+            let rows = "| a | b | c |\n".repeat(terms);
+            let text = format!("| term | meaning | do not use |\n| --- | --- | --- |\n{rows}");
+            too_many_terms(&Tree::default().with(GLOSSARY, &text))
+        };
+        assert_eq!(glossary(60), None);
+        assert!(glossary(61).is_some());
     }
 
     #[test]

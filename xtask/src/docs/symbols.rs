@@ -41,6 +41,11 @@ pub(super) struct Symbols {
 impl Symbols {
     pub(super) fn read(tree: &Tree) -> Self {
         let mut symbols = Self::default();
+        for path in tree.paths() {
+            // A file without an ending, such as a Containerfile, looks like a type.
+            let name = path.rsplit('/').next().unwrap_or(path);
+            symbols.words.insert(name.to_owned());
+        }
         for (path, text) in tree.texts() {
             if !SOURCES.iter().any(|end| path.ends_with(end)) || path.starts_with("docs/") {
                 continue;
@@ -194,12 +199,10 @@ impl Symbols {
     }
 }
 
-/// Whether a name has at least two capitalised words, as types have.
+/// Whether a name is written like a type or a variant.
 fn is_camel(name: &str) -> bool {
-    let upper = name.chars().filter(char::is_ascii_uppercase).count();
-    let lower = name.chars().filter(char::is_ascii_lowercase).count();
-    name.starts_with(|c: char| c.is_ascii_uppercase())
-        && upper >= 2
-        && lower >= 2
+    name.len() > 2
+        && name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.contains(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_alphanumeric())
 }
