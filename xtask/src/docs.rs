@@ -11,6 +11,8 @@ mod paths;
 mod routes;
 mod symbols;
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 use crate::tree::Tree;
@@ -26,10 +28,12 @@ const MOST_TERMS: usize = 60;
 
 /// Checks every document and prints each name that does not exist.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    if let Some(other) = arguments.first() {
-        bail!("unknown argument {other:?}; run `cargo xtask help`");
-    }
-    let tree = Tree::read(place::root())?;
+    let root = match arguments {
+        [] => place::root(),
+        [flag, folder] if flag == "--root" => Path::new(folder),
+        [other, ..] => bail!("unknown argument {other:?}; run `cargo xtask help`"),
+    };
+    let tree = Tree::read(root)?;
     let mut problems = problems(&tree);
     problems.extend(measure::check_walks(&tree));
     problems.extend(too_many_terms(&tree));

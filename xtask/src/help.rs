@@ -35,8 +35,8 @@ cargo xtask COMMAND
       --json              prints JSON
       --ci                the short form, with the binaries of the tests
   tidy                  checks the rules of the architecture
-  docs                  checks that every path, command, flag, configuration key, route and symbol
-                        that a document names exists
+  docs [--root FOLDER]  checks that every path, command, flag, configuration key, route and symbol
+                        that a document names exists, in this checkout or in another one
   measure [--root FOLDER]... [--json]
                         counts product lines, copies of shared rules, names and marker words of this
                         checkout, or of each --root in a column of its own; --json has the places
