@@ -75,6 +75,20 @@ impl Tree {
         self.paths.contains(path.trim_end_matches('/'))
     }
 
+    /// The full path of what a document names: a path of the root, or `runtime/executor.rs` for a file
+    /// of a crate's sources.
+    pub(crate) fn resolve(&self, path: &str) -> Option<String> {
+        let path = path.trim_end_matches('/');
+        let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+        [
+            path.to_owned(),
+            format!("crates/{first}/src/{rest}"),
+            format!("crates/{first}/{rest}"),
+        ]
+        .into_iter()
+        .find(|candidate| self.contains(candidate))
+    }
+
     /// Every file and folder, sorted.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
         self.paths.iter().map(String::as_str)

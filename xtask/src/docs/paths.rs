@@ -89,17 +89,8 @@ fn is_claim(tree: &Tree, text: &str) -> bool {
 
 fn exists(tree: &Tree, document: &Document, text: &str) -> bool {
     let text = text.trim_end_matches('/');
-    if tree.contains(text) || tree.contains(&relative(&document.path, text)) {
+    if tree.resolve(text).is_some() || tree.contains(&relative(&document.path, text)) {
         return true;
-    }
-    if let Some((first, rest)) = text.split_once('/') {
-        let inside = [
-            format!("crates/{first}/src/{rest}"),
-            format!("crates/{first}/{rest}"),
-        ];
-        if inside.iter().any(|path| tree.contains(path)) {
-            return true;
-        }
     }
     // A bare name or a tail of a path, after its folder was named in the same sentence.
     let tail = format!("/{text}");

@@ -1,26 +1,30 @@
 //! The two walks of ARCHITECTURE.md: the files that a reader opens, in order.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result};
 
 use crate::tree::Tree;
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
 
-/// A walk: its name in the table, and the heading under which ARCHITECTURE.md lists its files.
+/// A walk: its name in the table, and the text after which ARCHITECTURE.md lists its files, one in
+/// each numbered step. The first text that occurs counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Walk {
     pub(super) name: &'static str,
-    heading: &'static str,
+    headings: &'static [&'static str],
 }
 
 pub(super) const WALKS: [Walk; 2] = [
     Walk {
         name: "from a task call to the parent's next step",
-        heading: "### Files: from a `task` call to the parent's next step",
+        headings: &[
+            "### Files: from a `task` call to the parent's next step",
+            "files, each named after its step:",
+        ],
     },
     Walk {
         name: "from POST /api/tasks to a row of the page",
-        heading: "### Files: from `POST /api/tasks` to a row of the page",
+        headings: &["### Files: from `POST /api/tasks` to a row of the page"],
     },
 ];
 
@@ -29,14 +33,11 @@ pub(super) fn files(tree: &Tree, walk: Walk) -> Result<Option<Vec<String>>> {
     let Some(list) = tree.text(DOCUMENT).and_then(|text| listed(text, walk)) else {
         return Ok(None);
     };
-    for file in &list {
-        ensure!(
-            tree.contains(file),
-            "{DOCUMENT}: {file} does not exist; update the list under {:?}",
-            walk.heading
-        );
-    }
-    Ok(Some(list))
+    let files = list.iter().map(|file| {
+        tree.resolve(file)
+            .with_context(|| format!("{DOCUMENT}: {file} does not exist ({})", walk.name))
+    });
+    files.collect::<Result<_>>().map(Some)
 }
 
 /// Problems of the lists: one that is missing, and files that do not exist.
@@ -45,17 +46,17 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
         .iter()
         .filter_map(|walk| match files(tree, *walk) {
             Ok(Some(_)) => None,
-            Ok(None) => Some(format!(
-                "{DOCUMENT}: the list {:?} is missing",
-                walk.heading
-            )),
+            Ok(None) => Some(format!("{DOCUMENT}: no list of files {}", walk.name)),
             Err(error) => Some(error.to_string()),
         })
         .collect()
 }
 
 fn listed(text: &str, walk: Walk) -> Option<Vec<String>> {
-    let (_, section) = text.split_once(walk.heading)?;
+    let (_, section) = walk
+        .headings
+        .iter()
+        .find_map(|heading| text.split_once(heading))?;
     let section = section.split("\n#").next().unwrap_or(section);
     let files = section
         .lines()
@@ -74,8 +75,8 @@ mod tests {
     #[test]
     fn lists_are_read_and_their_files_must_exist() {
         let text = format!(
-            "# A\n{}\n\nWords.\n1. `crates/a/src/b.rs` does it\n2. `web/c.ts`\n\n{}\n1. `gone.rs`\n## Next\n3. `not/this.rs`\n",
-            WALKS[0].heading, WALKS[1].heading
+            "# A\nTwo {}\n\nWords.\n1. `a/b.rs` does it\n2. `web/c.ts`\n\n{}\n1. `gone.rs`\n## Next\n3. `not/this.rs`\n",
+            WALKS[0].headings[1], WALKS[1].headings[0]
         );
         let tree = Tree::default()
             .with(DOCUMENT, &text)
