@@ -19,5 +19,10 @@ export default defineConfig({
   },
   server: { proxy: { "/api": { target: server, ws: true }, "/login": server } },
   // Generous: a busy machine is no mistake of the page.
-  test: { environment: "jsdom", testTimeout: 60_000, hookTimeout: 120_000, include: ["test/**/*.test.{ts,tsx}"] },
+  test: {
+    environment: "jsdom",
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    include: ["test/**/*.test.{ts,tsx}"],
+  },
 });

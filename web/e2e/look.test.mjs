@@ -29,25 +29,53 @@ function places(server) {
   const running = server.tasks.findLast((task) => task.status === "running" && task.parent_id).task_id;
   const tab = (name) => `/tasks/${done}/${name}`;
   return {
-    tasks: "/tasks", running: `/tasks/${running}`, result: tab("result"), transcript: tab("transcript"), children: `/tasks/${server.tasks.at(-4).root_id}/children`, "task-timeline": tab("timeline"), diff: tab("diff"), policy: tab("policy"), audit: tab("audit"),
-    verdict: tab("verdict"), journal: tab("journal"), details: tab("details"), timeline: "/timeline", chat: "/chat/web:demo", "new-chat": "/chat/web:new", approvals: "/approvals", agents: "/agents", agent: "/agents/explore", stats: "/stats",
+    tasks: "/tasks",
+    running: `/tasks/${running}`,
+    result: tab("result"),
+    transcript: tab("transcript"),
+    children: `/tasks/${server.tasks.at(-4).root_id}/children`,
+    "task-timeline": tab("timeline"),
+    diff: tab("diff"),
+    policy: tab("policy"),
+    audit: tab("audit"),
+    verdict: tab("verdict"),
+    journal: tab("journal"),
+    details: tab("details"),
+    timeline: "/timeline",
+    chat: "/chat/web:demo",
+    "new-chat": "/chat/web:new",
+    approvals: "/approvals",
+    agents: "/agents",
+    agent: "/agents/explore",
+    stats: "/stats",
   };
 }
 
 /** The page has asked for all it needs, and shows it. */
 async function settled(page) {
   await page.waitForSelector("main h1", { state: "attached" });
-  await until("nothing is loading", () => page.evaluate(() => ![...document.querySelectorAll("main .none[role=status]")].length));
+  await until("nothing is loading", () =>
+    page.evaluate(() => ![...document.querySelectorAll("main .none[role=status]")].length),
+  );
   await page.waitForLoadState("networkidle");
 }
 
 describe("looks", () => {
   const axePath = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
-  for (const [theme, language] of [["light", "en-US"], ["dark", "zh-CN"]]) {
+  for (const [theme, language] of [
+    ["light", "en-US"],
+    ["dark", "zh-CN"],
+  ]) {
     it(`is accessible on every page, ${theme}, ${language}`, async () => {
       const server = await serve({ dist });
       // The checker is a script from outside, which the policy of the page rightly refuses.
-      const at = await open(browser, server.url, { colorScheme: theme, locale: language, bypassCSP: true, reducedMotion: "reduce", expected: ["/api/sessions/web%3Anew"] });
+      const at = await open(browser, server.url, {
+        colorScheme: theme,
+        locale: language,
+        bypassCSP: true,
+        reducedMotion: "reduce",
+        expected: ["/api/sessions/web%3Anew"],
+      });
       const axe = await readFile(axePath, "utf8");
       const found = [];
       for (const [name, path] of Object.entries(places(server))) {
@@ -56,8 +84,18 @@ describe("looks", () => {
         if (name === "tasks") await at.page.keyboard.press("j");
         await at.shot(`${theme}-${name}`);
         await at.page.evaluate(axe);
-        const { violations } = await at.page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
-        found.push(...violations.map((broken) => `${name}: ${broken.id}: ${broken.nodes.slice(0, 3).map((node) => `${node.html.slice(0, 140)} ${node.failureSummary}`).join(" | ")}`));
+        const { violations } = await at.page.evaluate(() =>
+          globalThis.axe.run(document, { resultTypes: ["violations"] }),
+        );
+        found.push(
+          ...violations.map(
+            (broken) =>
+              `${name}: ${broken.id}: ${broken.nodes
+                .slice(0, 3)
+                .map((node) => `${node.html.slice(0, 140)} ${node.failureSummary}`)
+                .join(" | ")}`,
+          ),
+        );
       }
       assert.deepEqual(found, []);
       assert.equal(await at.page.evaluate(() => document.documentElement.lang), language.slice(0, 2));
@@ -68,15 +106,23 @@ describe("looks", () => {
 
   it("fits a telephone", async () => {
     const server = await serve({ dist });
-    const at = await open(browser, server.url, { viewport: { width: 390, height: 800 }, hasTouch: true, expected: ["/api/sessions/web%3Anew"] });
+    const at = await open(browser, server.url, {
+      viewport: { width: 390, height: 800 },
+      hasTouch: true,
+      expected: ["/api/sessions/web%3Anew"],
+    });
     for (const [name, path] of Object.entries(places(server))) {
       await at.go(path);
       await settled(at.page);
       assert.equal(await at.page.evaluate(() => document.documentElement.scrollWidth), 390, name);
-      const cut = await at.page.evaluate(() => [...document.querySelectorAll("main button, main input, main textarea, main select, nav a")].filter((element) => {
-        const box = element.getBoundingClientRect();
-        return box.width > 0 && box.right > 391 && !element.closest(".tabs, .chips, .table, .diff, pre");
-      }).map((element) => element.outerHTML.slice(0, 100)));
+      const cut = await at.page.evaluate(() =>
+        [...document.querySelectorAll("main button, main input, main textarea, main select, nav a")]
+          .filter((element) => {
+            const box = element.getBoundingClientRect();
+            return box.width > 0 && box.right > 391 && !element.closest(".tabs, .chips, .table, .diff, pre");
+          })
+          .map((element) => element.outerHTML.slice(0, 100)),
+      );
       assert.deepEqual(cut, [], name);
       await at.shot(`phone-${name}`);
     }
@@ -108,24 +154,40 @@ describe("keyboard", () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url);
     const { page } = at;
-    const press = async (...keys) => { for (const key of keys) await page.keyboard.press(key); };
+    const press = async (...keys) => {
+      for (const key of keys) await page.keyboard.press(key);
+    };
     await at.go("/");
     await settled(page);
     await press("?");
     await page.waitForSelector("dialog[open]");
     await press("Escape");
     await page.waitForSelector("dialog[open]", { state: "detached" });
-    for (const [key, path] of [["c", "/chat"], ["l", "/timeline"], ["a", "/approvals"], ["e", "/agents"], ["s", "/stats"], ["t", "/tasks"]]) {
+    for (const [key, path] of [
+      ["c", "/chat"],
+      ["l", "/timeline"],
+      ["a", "/approvals"],
+      ["e", "/agents"],
+      ["s", "/stats"],
+      ["t", "/tasks"],
+    ]) {
       await press("g", key);
       await until(`g ${key}`, () => new URL(page.url()).pathname.startsWith(path));
       await settled(page);
     }
     await press("/");
     await page.keyboard.type("parser");
-    await until("only parsers", () => page.evaluate(() => { const names = [...document.querySelectorAll('[aria-level="2"] .name a')]; return names.length > 0 && names.every((name) => name.textContent.includes("parser")); }));
+    await until("only parsers", () =>
+      page.evaluate(() => {
+        const names = [...document.querySelectorAll('[aria-level="2"] .name a')];
+        return names.length > 0 && names.every((name) => name.textContent.includes("parser"));
+      }),
+    );
     await press("Enter", "j");
     await press("Escape");
-    await until("no filter", () => page.evaluate(() => document.querySelector("input[type=search]").value === ""));
+    await until("no filter", () =>
+      page.evaluate(() => document.querySelector("input[type=search]").value === ""),
+    );
     await press("Home", "j", "Enter");
     await until("a task", () => /\/tasks\/[0-9a-f-]{36}/.test(page.url()));
     await settled(page);
@@ -148,13 +210,18 @@ describe("keyboard", () => {
     await page.waitForSelector("dialog[open] textarea");
     await page.keyboard.type("do a thing");
     await press("Control+Enter");
-    await until("created", () => server.posted.some((one) => one.path === "/api/tasks" && one.body.message === "do a thing"));
+    await until("created", () =>
+      server.posted.some((one) => one.path === "/api/tasks" && one.body.message === "do a thing"),
+    );
     // With Tab alone: the focus is always seen.
     await at.go("/approvals");
     await settled(page);
     for (let n = 0; n < 25; n++) {
       await press("Tab");
-      const outline = await page.evaluate(() => { const element = document.activeElement; return element === document.body ? "body" : getComputedStyle(element).outlineStyle; });
+      const outline = await page.evaluate(() => {
+        const element = document.activeElement;
+        return element === document.body ? "body" : getComputedStyle(element).outlineStyle;
+      });
       assert.notEqual(outline, "none");
     }
     assert.deepEqual(await at.done(), []);
@@ -184,7 +251,11 @@ describe("keyboard", () => {
     assert.match(await card.getAttribute("class"), /dangerous/);
     // The reason stands above the command, which stands above everything else.
     const text = await card.textContent();
-    assert.ok(text.indexOf("it runs what was downloaded") < text.indexOf(DANGEROUS) && text.indexOf(DANGEROUS) < text.indexOf("writes to"), text);
+    assert.ok(
+      text.indexOf("it runs what was downloaded") < text.indexOf(DANGEROUS) &&
+        text.indexOf(DANGEROUS) < text.indexOf("writes to"),
+      text,
+    );
     const buttons = await card.locator(".row > button.button").allTextContents();
     assert.deepEqual(buttons, ["Refuse", "Approve"]);
     const approve = card.getByRole("button", { name: "Approve" });
@@ -216,18 +287,30 @@ describe("keyboard", () => {
     await card.waitFor();
     // Somebody clicks at the moment in which the next card moves up: that decides nothing.
     await at.page.evaluate(() => {
-      const gone = (list) => list.some((one) => [...one.removedNodes].some((node) => node.nodeName === "ARTICLE"));
+      const gone = (list) =>
+        list.some((one) => [...one.removedNodes].some((node) => node.nodeName === "ARTICLE"));
       const seen = new MutationObserver((list) => {
         if (!gone(list)) return;
         seen.disconnect();
-        [...document.querySelectorAll("main article button")].find((button) => button.textContent === "Refuse")?.click();
+        [...document.querySelectorAll("main article button")]
+          .find((button) => button.textContent === "Refuse")
+          ?.click();
       });
       seen.observe(document.querySelector("main"), { childList: true, subtree: true });
     });
     const asked = server.asked.find((request) => request.id === "req-3");
     asked.reply = { reply: "approved", by: "cli:anna" };
     asked.replied_at = new Date().toISOString();
-    server.send({ type: "replied", task_id: asked.task_id, session_id: asked.session_id, root_id: asked.root_id, parent_id: null, task_seq: 12, at: asked.replied_at, request_id: "req-3" });
+    server.send({
+      type: "replied",
+      task_id: asked.task_id,
+      session_id: asked.session_id,
+      root_id: asked.root_id,
+      parent_id: null,
+      task_seq: 12,
+      at: asked.replied_at,
+      request_id: "req-3",
+    });
     await card.waitFor({ state: "detached" });
     await at.page.getByText(/Withdrawn, approved elsewhere by cli:anna: exec for f in/).waitFor();
     await at.page.getByText("The list has just moved. Look again, then decide.").waitFor();
@@ -235,7 +318,12 @@ describe("keyboard", () => {
     await at.page.waitForTimeout(800);
     // A late answer is told the same.
     const late = at.page.getByRole("article", { name: /install it asks for approval/ });
-    server.trouble = (method) => method === "POST" && { status: 409, slug: "conflict", detail: "cli:anna approved it before; nothing changed" };
+    server.trouble = (method) =>
+      method === "POST" && {
+        status: 409,
+        slug: "conflict",
+        detail: "cli:anna approved it before; nothing changed",
+      };
     await late.getByRole("button", { name: "Refuse" }).click();
     await at.page.getByText(/cli:anna approved it before; nothing changed/).waitFor();
     await server.close();
@@ -265,12 +353,28 @@ describe("keyboard", () => {
     const card = at.page.getByRole("article", { name: /asks for approval/ });
     await card.getByLabel(/Words/).fill("not this file");
     await card.getByRole("button", { name: "Refuse" }).click();
-    await until("refused", () => server.posted.some((one) => one.path === "/api/approvals/req-1" && one.body.decision === "deny" && one.body.words === "not this file"));
+    await until("refused", () =>
+      server.posted.some(
+        (one) =>
+          one.path === "/api/approvals/req-1" &&
+          one.body.decision === "deny" &&
+          one.body.words === "not this file",
+      ),
+    );
     await card.getByLabel(/from now on/).selectOption("edit(src/**)");
     await card.getByRole("button", { name: "Approve" }).click();
-    await until("approved", () => server.posted.some((one) => one.body?.decision === "approve" && one.body.lasting === "edit(src/**)" && one.body.words === undefined));
+    await until("approved", () =>
+      server.posted.some(
+        (one) =>
+          one.body?.decision === "approve" &&
+          one.body.lasting === "edit(src/**)" &&
+          one.body.words === undefined,
+      ),
+    );
     await at.page.getByRole("button", { name: "0.2" }).click();
-    await until("answered", () => server.posted.some((one) => one.path === "/api/questions/req-2" && one.body.text === "0.2"));
+    await until("answered", () =>
+      server.posted.some((one) => one.path === "/api/questions/req-2" && one.body.text === "0.2"),
+    );
     assert.deepEqual(await at.done(), []);
     await server.close();
   });
@@ -286,25 +390,57 @@ describe("volume", () => {
     await at.go("/tasks");
     await settled(page);
     let most = 0;
-    await until("all are loaded", async () => {
-      await page.evaluate(() => { const list = document.querySelector(".scroll"); list.scrollTop = list.scrollHeight; });
-      most = Math.max(most, await rows(page));
-      return (await page.locator(".foot").textContent()).includes("10000 shown");
-    }, 40);
+    await until(
+      "all are loaded",
+      async () => {
+        await page.evaluate(() => {
+          const list = document.querySelector(".scroll");
+          list.scrollTop = list.scrollHeight;
+        });
+        most = Math.max(most, await rows(page));
+        return (await page.locator(".foot").textContent()).includes("10000 shown");
+      },
+      40,
+    );
     const first = server.tasks[1];
-    await until("the oldest is in sight", () => page.evaluate((row) => { const list = document.querySelector(".scroll"); list.scrollTop = list.scrollHeight; return document.getElementById(row) !== null; }, `row-${first.task_id}`));
+    await until("the oldest is in sight", () =>
+      page.evaluate((row) => {
+        const list = document.querySelector(".scroll");
+        list.scrollTop = list.scrollHeight;
+        return document.getElementById(row) !== null;
+      }, `row-${first.task_id}`),
+    );
     assert.ok(most > 10 && most < 80, `${most} rows at most`);
     assert.ok((await page.evaluate(() => document.querySelectorAll("*").length)) < 2_500);
     // One record changes: one row is touched.
     await page.evaluate(() => {
       globalThis.touched = new Set();
-      new MutationObserver((list) => { for (const one of list) { const row = (one.target.nodeType === 1 ? one.target : one.target.parentElement)?.closest('[role="row"]'); if (row) globalThis.touched.add(row.id); } }).observe(document.querySelector(".scroll"), { subtree: true, childList: true, characterData: true, attributes: true });
+      new MutationObserver((list) => {
+        for (const one of list) {
+          const row = (one.target.nodeType === 1 ? one.target : one.target.parentElement)?.closest(
+            '[role="row"]',
+          );
+          if (row) globalThis.touched.add(row.id);
+        }
+      }).observe(document.querySelector(".scroll"), {
+        subtree: true,
+        childList: true,
+        characterData: true,
+        attributes: true,
+      });
     });
     server.send({ type: "tasks", tasks: [{ ...first, progress: 77, tool_calls: 99, seq: 99 }] });
     // Clocks of running tasks tick meanwhile, in their own rows.
-    const touched = await until("the row changed", () => page.evaluate((row) => globalThis.touched.has(row) && [...globalThis.touched], `row-${first.task_id}`));
-    const others = new Set(server.tasks.filter((task) => task.status !== "running").map((task) => `row-${task.task_id}`));
-    assert.deepEqual(touched.filter((row) => others.has(row) && row !== `row-${first.task_id}`), []);
+    const touched = await until("the row changed", () =>
+      page.evaluate((row) => globalThis.touched.has(row) && [...globalThis.touched], `row-${first.task_id}`),
+    );
+    const others = new Set(
+      server.tasks.filter((task) => task.status !== "running").map((task) => `row-${task.task_id}`),
+    );
+    assert.deepEqual(
+      touched.filter((row) => others.has(row) && row !== `row-${first.task_id}`),
+      [],
+    );
     await at.shot("ten-thousand");
     assert.deepEqual(await at.done(), []);
     await server.close();
@@ -339,7 +475,9 @@ describe("volume", () => {
 describe("connection", () => {
   it("says that it is lost, comes back and shows what changed", async () => {
     let server = await serve({ dist, count: 24 });
-    const at = await open(browser, server.url, { expected: ["WebSocket", "ERR_CONNECTION_REFUSED", "Failed to load resource"] });
+    const at = await open(browser, server.url, {
+      expected: ["WebSocket", "ERR_CONNECTION_REFUSED", "Failed to load resource"],
+    });
     await at.go("/tasks");
     await settled(at.page);
     await at.page.locator("input[type=search]").fill("parser");
@@ -349,7 +487,10 @@ describe("connection", () => {
     await at.shot("lost");
     server = await serve({ dist, count: 60, port, epoch: "e2" });
     await at.page.waitForSelector(".lost", { state: "detached", timeout: 30_000 });
-    await until("the new ones are there", async () => (await at.page.locator('[aria-level="2"]').count()) > 3);
+    await until(
+      "the new ones are there",
+      async () => (await at.page.locator('[aria-level="2"]').count()) > 3,
+    );
     await at.page.reload();
     await settled(at.page);
     assert.equal(await at.page.locator("input[type=search]").inputValue(), "parser");
@@ -370,7 +511,14 @@ describe("live", () => {
     const at = await open(browser, server.url);
     const { page } = at;
     const task = server.tasks.findLast((one) => one.status === "running" && one.parent_id);
-    const of = { task_id: task.task_id, session_id: task.session_id, root_id: task.root_id, parent_id: task.parent_id, task_seq: 11, at: new Date().toISOString() };
+    const of = {
+      task_id: task.task_id,
+      session_id: task.session_id,
+      root_id: task.root_id,
+      parent_id: task.parent_id,
+      task_seq: 11,
+      at: new Date().toISOString(),
+    };
     await at.go(`/tasks/${task.task_id}`);
     await settled(page);
     server.send({ type: "text", ...of, text: "I think **th" });
@@ -385,7 +533,19 @@ describe("live", () => {
     await card.waitFor();
     server.send({ type: "replied", ...of, request_id: "req-9" });
     await card.waitFor({ state: "detached" });
-    server.send({ type: "tasks", tasks: [{ ...task, seq: 50, status: "completed", progress: 100, result: "the end", completed_at: new Date().toISOString() }] });
+    server.send({
+      type: "tasks",
+      tasks: [
+        {
+          ...task,
+          seq: 50,
+          status: "completed",
+          progress: 100,
+          result: "the end",
+          completed_at: new Date().toISOString(),
+        },
+      ],
+    });
     await page.locator("header .status").getByText("Completed").waitFor();
     server.send({ type: "something_new", ...of });
     server.send({ type: "deleted", ...of });
@@ -400,11 +560,21 @@ describe("trouble", () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url, { expected: ["503", "429"] });
     const task = server.tasks.findLast((one) => one.status === "running" && one.parent_id);
-    const of = { task_id: task.task_id, session_id: task.session_id, root_id: task.root_id, parent_id: task.parent_id, task_seq: 11, at: new Date().toISOString() };
+    const of = {
+      task_id: task.task_id,
+      session_id: task.session_id,
+      root_id: task.root_id,
+      parent_id: task.parent_id,
+      task_seq: 11,
+      at: new Date().toISOString(),
+    };
     await at.go(`/tasks/${task.task_id}/transcript`);
     await settled(at.page);
     let refusals = 0;
-    server.trouble = (method) => (method === "GET" ? (refusals++, { status: refusals % 2 ? 503 : 429, slug: "unavailable", detail: "Try later." }) : null);
+    server.trouble = (method) =>
+      method === "GET"
+        ? (refusals++, { status: refusals % 2 ? 503 : 429, slug: "unavailable", detail: "Try later." })
+        : null;
     server.send({ type: "said", ...of, text: "x" });
     await at.page.locator(".old").waitFor();
     assert.equal(await at.page.locator("main h1").textContent(), task.label);
@@ -422,7 +592,8 @@ describe("trouble", () => {
     await settled(at.page);
     await at.page.keyboard.press("n");
     await at.page.locator("dialog textarea").fill("do a thing");
-    server.trouble = (method) => (method === "POST" ? { status: 403, slug: "forbidden", detail: "This folder is not allowed." } : null);
+    server.trouble = (method) =>
+      method === "POST" ? { status: 403, slug: "forbidden", detail: "This folder is not allowed." } : null;
     await at.page.getByRole("button", { name: "Start" }).click();
     await at.page.locator("dialog [role=alert]", { hasText: "This folder is not allowed." }).waitFor();
     assert.equal(await at.page.locator("dialog textarea").inputValue(), "do a thing");
@@ -445,7 +616,10 @@ describe("trouble", () => {
     await at.page.reload();
     await at.page.getByText("The changes were applied.").waitFor();
     assert.equal(await at.page.getByRole("button", { name: /Apply|Discard/ }).count(), 0);
-    server.trouble = (_, url) => (url.pathname.endsWith("/diff") ? { status: 409, slug: "conflict", detail: "It has no worktree any more." } : null);
+    server.trouble = (_, url) =>
+      url.pathname.endsWith("/diff")
+        ? { status: 409, slug: "conflict", detail: "It has no worktree any more." }
+        : null;
     await at.go(`/tasks/${second.task_id}/diff`);
     await at.page.getByText("Nothing is left to apply or discard.").waitFor();
     assert.equal(await at.page.getByRole("button", { name: /Apply|Discard/ }).count(), 0);
@@ -457,14 +631,19 @@ describe("roles and addresses", () => {
   it("lets a viewer look and nothing else", async () => {
     const server = await serve({ dist, role: "viewer" });
     const at = await open(browser, server.url);
-    const acts = /^(New task|New chat|Cancel|Delete|Pause|Resume|Retry|Apply|Discard|Approve|Refuse|Send|Stop|Start)$/;
+    const acts =
+      /^(New task|New chat|Cancel|Delete|Pause|Resume|Retry|Apply|Discard|Approve|Refuse|Send|Stop|Start)$/;
     for (const [name, path] of Object.entries(places(server))) {
       if (name === "new-chat") continue;
       await at.go(path);
       await settled(at.page);
       await at.page.keyboard.press("n");
       if (name === "tasks") await at.page.keyboard.press("j");
-      assert.deepEqual(await at.page.getByRole("button").filter({ hasText: acts }).allTextContents(), [], name);
+      assert.deepEqual(
+        await at.page.getByRole("button").filter({ hasText: acts }).allTextContents(),
+        [],
+        name,
+      );
       assert.equal(await at.page.locator("dialog, main textarea").count(), 0, name);
     }
     assert.deepEqual(server.posted, []);
@@ -497,16 +676,27 @@ describe("roles and addresses", () => {
     const { page } = at;
     const task = server.tasks.findLast((one) => one.status === "running" && one.parent_id);
     const of = { task_id: task.task_id, session_id: task.session_id, root_id: task.root_id };
-    const left = () => page.evaluate(() => { const main = document.querySelector("main"); return main.scrollHeight - main.scrollTop - main.clientHeight; });
-    const speak = (word) => { for (let n = 0; n < 20; n++) server.send({ type: "text", ...of, text: `${word} ${n}\n\n` }); };
+    const left = () =>
+      page.evaluate(() => {
+        const main = document.querySelector("main");
+        return main.scrollHeight - main.scrollTop - main.clientHeight;
+      });
+    const speak = (word) => {
+      for (let n = 0; n < 20; n++) server.send({ type: "text", ...of, text: `${word} ${n}\n\n` });
+    };
     await at.go(`/tasks/${task.task_id}/transcript`);
     await settled(page);
-    await page.evaluate(() => { const main = document.querySelector("main"); main.scrollTop = main.scrollHeight; });
+    await page.evaluate(() => {
+      const main = document.querySelector("main");
+      main.scrollTop = main.scrollHeight;
+    });
     await until("at the end", async () => (await left()) < 5);
     speak("first");
     await page.locator(".speaking", { hasText: "first 19" }).waitFor();
     await until("still at the end", async () => (await left()) < 5);
-    await page.evaluate(() => { document.querySelector("main").scrollTop = 0; });
+    await page.evaluate(() => {
+      document.querySelector("main").scrollTop = 0;
+    });
     await until("at the top", async () => (await left()) > 100);
     speak("second");
     await page.locator(".speaking", { hasText: "second 19" }).waitFor();
@@ -524,7 +714,14 @@ describe("harm", () => {
     `__proto__ ${">".repeat(300)} ${"*".repeat(300)}\n\n| ${"| ".repeat(50)}`,
   ];
   // All at once on every page; the last ones by themselves too, as they lead to another way of drawing.
-  const passes = [["all of them", WORDS.slice(0, 4).join("\n\n"), () => true], ["what parsers fear", WORDS[4], (name) => ["running", "result", "transcript", "chat", "approvals"].includes(name)]];
+  const passes = [
+    ["all of them", WORDS.slice(0, 4).join("\n\n"), () => true],
+    [
+      "what parsers fear",
+      WORDS[4],
+      (name) => ["running", "result", "transcript", "chat", "approvals"].includes(name),
+    ],
+  ];
   for (const [title, words, wanted] of passes) {
     it(`does nothing with hostile words: ${title}`, async () => {
       const server = await serve({ dist, words, count: 24 });
@@ -534,17 +731,45 @@ describe("harm", () => {
         if (name === "new-chat" || !wanted(name)) continue;
         await at.go(path);
         await settled(at.page);
-        await at.page.evaluate(() => { for (const details of document.querySelectorAll("main details")) details.open = true; });
+        await at.page.evaluate(() => {
+          for (const details of document.querySelectorAll("main details")) details.open = true;
+        });
         const bad = await at.page.evaluate(() => {
-          const nodes = [...document.querySelectorAll("main img, main iframe, main script, main style, main object, main embed, main base, main meta, main form[action], main link")].map((node) => node.outerHTML.slice(0, 120));
-          const links = [...document.querySelectorAll("a")].filter((a) => !["http:", "https:", "mailto:"].includes(a.protocol) || (a.origin !== location.origin && (a.rel !== "noopener noreferrer nofollow" || a.target !== "_blank"))).map((a) => a.outerHTML.slice(0, 160));
+          const nodes = [
+            ...document.querySelectorAll(
+              "main img, main iframe, main script, main style, main object, main embed, main base, main meta, main form[action], main link",
+            ),
+          ].map((node) => node.outerHTML.slice(0, 120));
+          const links = [...document.querySelectorAll("a")]
+            .filter(
+              (a) =>
+                !["http:", "https:", "mailto:"].includes(a.protocol) ||
+                (a.origin !== location.origin &&
+                  (a.rel !== "noopener noreferrer nofollow" || a.target !== "_blank")),
+            )
+            .map((a) => a.outerHTML.slice(0, 160));
           const hidden = /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u001b]/;
           const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
           const odd = [];
-          while (walk.nextNode()) if (hidden.test(walk.currentNode.data)) odd.push(`hidden: ${walk.currentNode.parentElement.outerHTML.slice(0, 200)}`);
-          for (const node of document.querySelectorAll("[title], [aria-label]")) if (hidden.test(node.title + node.ariaLabel)) odd.push(`hidden: ${node.outerHTML.slice(0, 200)}`);
+          while (walk.nextNode())
+            if (hidden.test(walk.currentNode.data))
+              odd.push(`hidden: ${walk.currentNode.parentElement.outerHTML.slice(0, 200)}`);
+          for (const node of document.querySelectorAll("[title], [aria-label]"))
+            if (hidden.test(node.title + node.ariaLabel)) odd.push(`hidden: ${node.outerHTML.slice(0, 200)}`);
           const main = document.querySelector("main");
-          const wide = main.scrollWidth > main.clientWidth ? [`too wide: ${[...main.querySelectorAll("*")].filter((node) => node.getBoundingClientRect().right > main.clientWidth + 1 && !node.closest("pre, .table, .tabs, .scroll")).slice(0, 3).map((node) => node.outerHTML.slice(0, 120))}`] : [];
+          const wide =
+            main.scrollWidth > main.clientWidth
+              ? [
+                  `too wide: ${[...main.querySelectorAll("*")]
+                    .filter(
+                      (node) =>
+                        node.getBoundingClientRect().right > main.clientWidth + 1 &&
+                        !node.closest("pre, .table, .tabs, .scroll"),
+                    )
+                    .slice(0, 3)
+                    .map((node) => node.outerHTML.slice(0, 120))}`,
+                ]
+              : [];
           return [...nodes, ...links, ...odd, ...wide];
         });
         assert.deepEqual(bad, [], name);

@@ -25,26 +25,49 @@ const EVIL = `<script>alert(1)</script><img src=https://evil.example/x onerror=a
 /** JSON is YAML too. */
 const SCRIPT = {
   version: 1,
-  defaults: { latency_ms: 150, usage: { input_tokens: 900, output_tokens: 80 }, price: { input: 3, output: 15 } },
+  defaults: {
+    latency_ms: 150,
+    usage: { input_tokens: 900, output_tokens: 80 },
+    price: { input: 3, output: 15 },
+  },
   rules: [
     { when: { task: "hostile*" }, say: EVIL },
     { when: { task: "sleep until*" }, fault: { kind: "hang" } },
     { when: { task: "slow words*", turn: 1 }, latency_ms: 2500, say: "slow and steady" },
     {
-      when: { agent: "main", task: "survey*", turn: 1 }, say: "I send three out.",
+      when: { agent: "main", task: "survey*", turn: 1 },
+      say: "I send three out.",
       calls: [
-        { tool: "task", args: { description: "count files", prompt: "count the files", subagent_type: "explore" } },
-        { tool: "task", args: { description: "write notes", prompt: "write the notes", subagent_type: "code" } },
-        { tool: "task", args: { description: "sleep long", prompt: "sleep for ever", subagent_type: "explore" } },
+        {
+          tool: "task",
+          args: { description: "count files", prompt: "count the files", subagent_type: "explore" },
+        },
+        {
+          tool: "task",
+          args: { description: "write notes", prompt: "write the notes", subagent_type: "code" },
+        },
+        {
+          tool: "task",
+          args: { description: "sleep long", prompt: "sleep for ever", subagent_type: "explore" },
+        },
       ],
     },
     { when: { label: "count files", turn: 1 }, calls: [{ tool: "grep", args: { pattern: "hello" } }] },
     { when: { label: "count files", turn: "2.." }, say: "There is **one** file." },
-    { when: { label: "write notes", turn: 1 }, calls: [{ tool: "write_file", args: { path: "notes.md", content: "# Notes\n" } }] },
+    {
+      when: { label: "write notes", turn: 1 },
+      calls: [{ tool: "write_file", args: { path: "notes.md", content: "# Notes\n" } }],
+    },
     { when: { label: "write notes", turn: "2.." }, say: "The notes are written." },
     { when: { label: "sleep long" }, fault: { kind: "hang" } },
-    { when: { agent: "main", task: "survey*", turn: "2.." }, say: "## Survey\n\nAll three came back.\n\n- counted\n- written\n- stopped" },
-    { when: { task: "ask me*", turn: 1 }, calls: [{ tool: "write_file", args: { path: "asked.md", content: "x\n" } }] },
+    {
+      when: { agent: "main", task: "survey*", turn: "2.." },
+      say: "## Survey\n\nAll three came back.\n\n- counted\n- written\n- stopped",
+    },
+    {
+      when: { task: "ask me*", turn: 1 },
+      calls: [{ tool: "write_file", args: { path: "asked.md", content: "x\n" } }],
+    },
     { when: { task: "ask me*", turn: "2.." }, say: "asked and done" },
     { say: "Done: {{task}}" },
   ],
@@ -81,13 +104,21 @@ class Daemon {
   }
 
   async start() {
-    this.process = spawn(BIN, ["serve", "--listen", this.listen, "-c", `model=script:${join(this.folder, "script.json")}`], { cwd: this.workspace, env: this.environment, stdio: ["ignore", "ignore", "pipe"] });
+    this.process = spawn(
+      BIN,
+      ["serve", "--listen", this.listen, "-c", `model=script:${join(this.folder, "script.json")}`],
+      { cwd: this.workspace, env: this.environment, stdio: ["ignore", "ignore", "pipe"] },
+    );
     this.said = "";
     this.process.stderr.on("data", (part) => (this.said += part));
-    await until("the server listens", async () => {
-      assert.equal(this.process.exitCode, null, this.said);
-      return (await fetch(`${this.url}/login`)).ok;
-    }, 30);
+    await until(
+      "the server listens",
+      async () => {
+        assert.equal(this.process.exitCode, null, this.said);
+        return (await fetch(`${this.url}/login`)).ok;
+      },
+      30,
+    );
   }
 
   async command(...args) {
@@ -101,7 +132,11 @@ class Daemon {
 
   async api(method, path, body) {
     const token = (await readFile(join(this.home, "token"), "utf8")).trim();
-    const response = await fetch(this.url + path, { method, headers: { authorization: `Bearer ${token}`, ...(body ? { "content-type": "application/json" } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}) });
+    const response = await fetch(this.url + path, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body ? { "content-type": "application/json" } : {}) },
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
     assert.ok(response.ok, `${method} ${path}: ${response.status} ${await response.clone().text()}`);
     return response.json();
   }
@@ -118,7 +153,11 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
   let browser, daemon, dist;
   before(async () => {
     assert.ok(existsSync(BIN), BIN);
-    [browser, daemon, dist] = await Promise.all([launch(SOURCES ? LOCAL : []), Daemon.make(), SOURCES ? buildPage() : null]);
+    [browser, daemon, dist] = await Promise.all([
+      launch(SOURCES ? LOCAL : []),
+      Daemon.make(),
+      SOURCES ? buildPage() : null,
+    ]);
     await daemon.start();
   });
   after(async () => {
@@ -130,7 +169,11 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
   /** A logged-in page. */
   async function enter(options = {}) {
     const at = await open(browser, daemon.url, options);
-    if (dist) await at.context.route((url) => !url.pathname.startsWith("/api") && !url.pathname.startsWith("/login"), fromSources);
+    if (dist)
+      await at.context.route(
+        (url) => !url.pathname.startsWith("/api") && !url.pathname.startsWith("/login"),
+        fromSources,
+      );
     await at.page.goto(await daemon.link());
     await at.page.waitForSelector("main h1", { state: "attached" });
     return at;
@@ -142,8 +185,13 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const isFile = extname(pathname) && existsSync(file);
     // A redirect is not seen here: the first page after the login is the binary's, with its own files.
     if (extname(pathname) && !isFile) return route.continue();
-    const type = { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" }[extname(pathname)] ?? "text/html; charset=utf-8";
-    await route.fulfill({ body: await readFile(isFile ? file : join(dist, "index.html")), headers: { "content-type": type, "content-security-policy": CSP } });
+    const type =
+      { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" }[extname(pathname)] ??
+      "text/html; charset=utf-8";
+    await route.fulfill({
+      body: await readFile(isFile ? file : join(dist, "index.html")),
+      headers: { "content-type": type, "content-security-policy": CSP },
+    });
   }
 
   const talk = async (page, text) => {
@@ -231,10 +279,24 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await at.go("/tasks");
     await page.getByRole("link", { name: "survey the folder" }).click();
     await page.getByRole("tab", { name: "Result" }).waitFor();
-    const tabs = { Result: "All three came back", Transcript: "I send three out", Children: "count files", Timeline: "critical path", Policy: "write_file", Audit: "task", Journal: "admitted", Details: "web:story" };
+    const tabs = {
+      Result: "All three came back",
+      Transcript: "I send three out",
+      Children: "count files",
+      Timeline: "critical path",
+      Policy: "write_file",
+      Audit: "task",
+      Journal: "admitted",
+      Details: "web:story",
+    };
     for (const [name, text] of Object.entries(tabs)) {
       await page.getByRole("tab", { name: new RegExp(`^${name}`) }).click();
-      await page.getByRole("tabpanel").getByText(text, { exact: false }).first().waitFor().catch((error) => assert.fail(`${name}: ${error.message}`));
+      await page
+        .getByRole("tabpanel")
+        .getByText(text, { exact: false })
+        .first()
+        .waitFor()
+        .catch((error) => assert.fail(`${name}: ${error.message}`));
       await at.shot(`story-task-${name.toLowerCase()}`);
     }
     for (const path of ["/timeline", "/agents/explore", "/approvals", "/stats"]) {
@@ -304,7 +366,12 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await talk(page, `hostile ${EVIL}`);
     await page.locator(".turn .status", { hasText: "Completed" }).waitFor();
     await page.locator(".turn .md", { hasText: "evil.example" }).waitFor();
-    assert.equal(await page.evaluate(() => document.querySelectorAll("main img, main script, main iframe, a[href^='javascript']").length), 0);
+    assert.equal(
+      await page.evaluate(
+        () => document.querySelectorAll("main img, main script, main iframe, a[href^='javascript']").length,
+      ),
+      0,
+    );
     assert.ok(!/\u202e/.test(await page.evaluate(() => document.body.innerText)));
     await at.shot("story-hostile");
     await at.go("/tasks");

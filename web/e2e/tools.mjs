@@ -20,7 +20,17 @@ export async function buildPage() {
 export function launch(more = []) {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
-    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...more],
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      ...more,
+    ],
   });
 }
 
@@ -30,24 +40,38 @@ export function launch(more = []) {
  */
 export async function open(browser, url, options = {}) {
   const { expected = [], ...rest } = options;
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, locale: "en-US", ...rest });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    locale: "en-US",
+    ...rest,
+  });
   const page = await context.newPage();
   page.setDefaultTimeout(12_000);
   const wrong = [];
   const note = (text) => expected.some((part) => text.includes(part)) || wrong.push(text);
   const origin = new URL(url).origin;
-  page.on("console", (message) => message.type() === "error" && note(`console: ${message.text()} ${message.location().url}`));
+  page.on(
+    "console",
+    (message) => message.type() === "error" && note(`console: ${message.text()} ${message.location().url}`),
+  );
   page.on("pageerror", (error) => note(`error: ${error.stack ?? error.message}`));
   page.on("dialog", (dialog) => (wrong.push(`dialog: ${dialog.message()}`), void dialog.dismiss()));
   page.on("popup", () => wrong.push("popup"));
   page.on("request", (request) => request.url().startsWith(origin) || note(`request: ${request.url()}`));
-  page.on("websocket", (socket) => socket.url().replace(/^ws/, "http").startsWith(origin) || note(`socket: ${socket.url()}`));
+  page.on(
+    "websocket",
+    (socket) => socket.url().replace(/^ws/, "http").startsWith(origin) || note(`socket: ${socket.url()}`),
+  );
   await page.addInitScript(() => {
     globalThis.violations = [];
-    document.addEventListener("securitypolicyviolation", (event) => globalThis.violations.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`));
+    document.addEventListener("securitypolicyviolation", (event) =>
+      globalThis.violations.push(`${event.effectiveDirective} ${event.blockedURI} ${event.sample}`),
+    );
   });
   return {
-    page, context, wrong,
+    page,
+    context,
+    wrong,
     go: (path) => page.goto(new URL(path, url).href),
     shot: (name) => page.screenshot({ path: join(ARTEFACTS, `${name}.png`) }),
     async done() {
@@ -69,7 +93,10 @@ export async function until(what, check, seconds = 15) {
     } catch (error) {
       last = error;
     }
-    if (Date.now() > end) throw new Error(`in ${seconds} s it did not happen: ${what} (last: ${last instanceof Error ? last.message : JSON.stringify(last)})`);
+    if (Date.now() > end)
+      throw new Error(
+        `in ${seconds} s it did not happen: ${what} (last: ${last instanceof Error ? last.message : JSON.stringify(last)})`,
+      );
     await new Promise((next) => setTimeout(next, 50));
   }
 }

@@ -18,7 +18,13 @@ import { cycle, theme } from "./ui/theme";
 const PAGES: readonly { key: string; icon: IconName; name: Key; to: Place; pages: readonly string[] }[] = [
   { key: "t", icon: "tasks", name: "nav.tasks", to: { page: "tasks" }, pages: ["tasks", "task"] },
   { key: "c", icon: "chat", name: "nav.chat", to: { page: "chat", session: null }, pages: ["chat"] },
-  { key: "l", icon: "timeline", name: "nav.timeline", to: { page: "timeline", id: null }, pages: ["timeline"] },
+  {
+    key: "l",
+    icon: "timeline",
+    name: "nav.timeline",
+    to: { page: "timeline", id: null },
+    pages: ["timeline"],
+  },
   { key: "a", icon: "approvals", name: "nav.approvals", to: { page: "approvals" }, pages: ["approvals"] },
   { key: "e", icon: "agents", name: "nav.agents", to: { page: "agents", name: null }, pages: ["agents"] },
   { key: "s", icon: "stats", name: "nav.stats", to: { page: "stats" }, pages: ["stats"] },
@@ -35,7 +41,8 @@ export function App() {
   }, []);
   useEffect(() => {
     // The reader of a new page begins at its beginning.
-    if (document.activeElement === document.body || document.activeElement?.closest("nav")) main.current?.focus({ preventScroll: true });
+    if (document.activeElement === document.body || document.activeElement?.closest("nav"))
+      main.current?.focus({ preventScroll: true });
     main.current?.scrollTo(0, 0);
   }, [at.page, "id" in at ? at.id : "", "session" in at ? at.session : ""]);
   useKeys({
@@ -46,11 +53,15 @@ export function App() {
   if (loggedOut.value) return <LoggedOut />;
   return (
     <div class="frame">
-      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>{t("app.skip")}</a>
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
+        {t("app.skip")}
+      </a>
       <Bar />
       <Lost />
       <Old />
-      <main id="main" ref={main} tabIndex={-1}>{connection.line.value.state === "connecting" && !world.me.value ? <Loading /> : <Current at={at} />}</main>
+      <main id="main" ref={main} tabIndex={-1}>
+        {connection.line.value.state === "connecting" && !world.me.value ? <Loading /> : <Current at={at} />}
+      </main>
       <Notes />
       <Doubts />
       {helping.value && <Help />}
@@ -67,21 +78,52 @@ function Current({ at }: { at: Place }) {
     case "approvals":
       return <ApprovalsPage />;
     case "timeline":
-      return <Lazy key="timeline" load={() => import("./pages/timeline").then((loaded) => loaded.TimelinePage)} props={{ id: at.id }} />;
+      return (
+        <Lazy
+          key="timeline"
+          load={() => import("./pages/timeline").then((loaded) => loaded.TimelinePage)}
+          props={{ id: at.id }}
+        />
+      );
     case "chat":
-      return <Lazy key="chat" load={() => import("./pages/chat").then((loaded) => loaded.ChatPage)} props={{ session: at.session }} />;
+      return (
+        <Lazy
+          key="chat"
+          load={() => import("./pages/chat").then((loaded) => loaded.ChatPage)}
+          props={{ session: at.session }}
+        />
+      );
     case "agents":
-      return <Lazy key="agents" load={() => import("./pages/agents").then((loaded) => loaded.AgentsPage)} props={{ name: at.name }} />;
+      return (
+        <Lazy
+          key="agents"
+          load={() => import("./pages/agents").then((loaded) => loaded.AgentsPage)}
+          props={{ name: at.name }}
+        />
+      );
     case "unknown":
       return <Unknown />;
     case "stats":
-      return <Lazy key="stats" load={() => import("./pages/stats").then((loaded) => loaded.StatsPage)} props={{}} />;
+      return (
+        <Lazy
+          key="stats"
+          load={() => import("./pages/stats").then((loaded) => loaded.StatsPage)}
+          props={{}}
+        />
+      );
   }
 }
 
 function Unknown() {
   useTitle(t("app.unknown"));
-  return <div class="page"><h1>{t("app.unknown")}</h1><p><a href={href({ page: "tasks" })}>{t("app.unknown.go")}</a></p></div>;
+  return (
+    <div class="page">
+      <h1>{t("app.unknown")}</h1>
+      <p>
+        <a href={href({ page: "tasks" })}>{t("app.unknown.go")}</a>
+      </p>
+    </div>
+  );
 }
 
 function Bar() {
@@ -90,20 +132,56 @@ function Bar() {
   const me = world.me.value;
   return (
     <header class="bar">
-      <a class="brand" href="/tasks"><Logo /><span>Sortie</span></a>
+      <a class="brand" href="/tasks">
+        <Logo />
+        <span>Sortie</span>
+      </a>
       <nav aria-label={t("nav.label")}>
         {PAGES.map((entry) => (
-          <a key={entry.key} href={href(entry.to)} aria-current={entry.pages.includes(page) ? "page" : undefined}>
-            <Icon name={entry.icon} size={15} /><span>{t(entry.name)}</span>
-            {entry.key === "a" && waiting > 0 && <span class="badge" aria-label={t("approvals.count", { count: waiting })}>{waiting > 99 ? "99+" : waiting}</span>}
+          <a
+            key={entry.key}
+            href={href(entry.to)}
+            aria-current={entry.pages.includes(page) ? "page" : undefined}
+          >
+            <Icon name={entry.icon} size={15} />
+            <span>{t(entry.name)}</span>
+            {entry.key === "a" && waiting > 0 && (
+              <span class="badge" aria-label={t("approvals.count", { count: waiting })}>
+                {waiting > 99 ? "99+" : waiting}
+              </span>
+            )}
           </a>
         ))}
       </nav>
       <div class="tools">
         <Live />
-        <button type="button" class="button plain" aria-label={`${t("app.theme")}: ${t(`app.theme.${theme.value}`)}`} title={t(`app.theme.${theme.value}`)} onClick={cycle}><Icon name={theme.value === "light" ? "sun" : theme.value === "dark" ? "moon" : "half"} /></button>
-        <button type="button" class="button plain" lang={lang.value === "en" ? "zh" : "en"} aria-label={`${t("app.language")}: ${lang.value === "en" ? "中文" : "English"}`} onClick={() => choose(lang.value === "en" ? "zh" : "en")}>{lang.value === "en" ? "中文" : "English"}</button>
-        <button type="button" class="button plain" aria-label={t("app.keys")} title={me ? t("app.role", { name: me.name, role: word("role", me.role) }) : undefined} onClick={() => (helping.value = true)}><Icon name="help" /></button>
+        <button
+          type="button"
+          class="button plain"
+          aria-label={`${t("app.theme")}: ${t(`app.theme.${theme.value}`)}`}
+          title={t(`app.theme.${theme.value}`)}
+          onClick={cycle}
+        >
+          <Icon name={theme.value === "light" ? "sun" : theme.value === "dark" ? "moon" : "half"} />
+        </button>
+        <button
+          type="button"
+          class="button plain"
+          lang={lang.value === "en" ? "zh" : "en"}
+          aria-label={`${t("app.language")}: ${lang.value === "en" ? "中文" : "English"}`}
+          onClick={() => choose(lang.value === "en" ? "zh" : "en")}
+        >
+          {lang.value === "en" ? "中文" : "English"}
+        </button>
+        <button
+          type="button"
+          class="button plain"
+          aria-label={t("app.keys")}
+          title={me ? t("app.role", { name: me.name, role: word("role", me.role) }) : undefined}
+          onClick={() => (helping.value = true)}
+        >
+          <Icon name="help" />
+        </button>
       </div>
     </header>
   );
@@ -111,14 +189,23 @@ function Bar() {
 
 function Live() {
   const { state } = connection.line.value;
-  return <span class="live" data-state={state}><i aria-hidden="true" /><span>{state === "on" ? t("live.on") : state === "connecting" ? t("live.connecting") : ""}</span></span>;
+  return (
+    <span class="live" data-state={state}>
+      <i aria-hidden="true" />
+      <span>{state === "on" ? t("live.on") : state === "connecting" ? t("live.connecting") : ""}</span>
+    </span>
+  );
 }
 
 /** Something could not be asked for again: what is shown stays, and is tried again. */
 function Old() {
   const [problem] = stale.value.values();
   if (!problem || connection.line.value.state === "lost") return null;
-  return <div class="old" role="status">{t("app.old", { what: told(problem) })}</div>;
+  return (
+    <div class="old" role="status">
+      {t("app.old", { what: told(problem) })}
+    </div>
+  );
 }
 
 /** Says that what is shown may be old, for how long, and offers to try at once. */
@@ -138,7 +225,9 @@ function Lost() {
     <div class="lost">
       <span role="status">{t(navigator.onLine ? "live.lost" : "live.offline")}</span>
       <span>{t("live.lost.again", { seconds })}</span>
-      <button type="button" class="button small" onClick={() => connection.open()}>{t("live.now")}</button>
+      <button type="button" class="button small" onClick={() => connection.open()}>
+        {t("live.now")}
+      </button>
     </div>
   );
 }
@@ -151,14 +240,29 @@ function LoggedOut() {
       <p>{t("login.open")}</p>
       <pre class="code">sortie open</pre>
       <p class="quiet small">{t("login.why")}</p>
-      <p><a class="button" href="/login" target="_self">{t("login.paste")}</a></p>
+      <p>
+        <a class="button" href="/login" target="_self">
+          {t("login.paste")}
+        </a>
+      </p>
     </main>
   );
 }
 
 const KEYS: readonly [string, Key][] = [
-  ["?", "keys.help"], ["/", "keys.search"], ["j k", "keys.next"], ["Enter", "keys.open"], ["Esc", "keys.back"], ["h l", "keys.fold"], ["g t, c, l, a, e, s", "keys.page"],
-  ["n", "keys.new"], ["x", "keys.cancel"], ["p", "keys.pause"], ["r", "keys.retry"], ["Shift D", "keys.delete"], ["Shift T", "keys.theme"],
+  ["?", "keys.help"],
+  ["/", "keys.search"],
+  ["j k", "keys.next"],
+  ["Enter", "keys.open"],
+  ["Esc", "keys.back"],
+  ["h l", "keys.fold"],
+  ["g t, c, l, a, e, s", "keys.page"],
+  ["n", "keys.new"],
+  ["x", "keys.cancel"],
+  ["p", "keys.pause"],
+  ["r", "keys.retry"],
+  ["Shift D", "keys.delete"],
+  ["Shift T", "keys.theme"],
 ];
 
 function Help() {
@@ -171,11 +275,30 @@ function Help() {
     });
   return (
     <Dialog title={t("keys.title")} onClose={close}>
-      <dl class="facts">{KEYS.map(([key, text]) => <><dt><kbd>{key}</kbd></dt><dd>{t(text)}</dd></>)}</dl>
+      <dl class="facts">
+        {KEYS.map(([key, text]) => (
+          <>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{t(text)}</dd>
+          </>
+        ))}
+      </dl>
       <div class="row end">
-        {me && <span class="quiet small grow">{t("app.role", { name: me.name, role: word("role", me.role) })} · {world.version.value}</span>}
-        {me?.via === "browser" && <button type="button" class="button" onClick={logout}>{t("app.logout")}</button>}
-        <button type="button" class="button primary" autofocus onClick={close}>{t("app.close")}</button>
+        {me && (
+          <span class="quiet small grow">
+            {t("app.role", { name: me.name, role: word("role", me.role) })} · {world.version.value}
+          </span>
+        )}
+        {me?.via === "browser" && (
+          <button type="button" class="button" onClick={logout}>
+            {t("app.logout")}
+          </button>
+        )}
+        <button type="button" class="button primary" autofocus onClick={close}>
+          {t("app.close")}
+        </button>
       </div>
     </Dialog>
   );

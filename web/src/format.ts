@@ -42,7 +42,9 @@ function two(value: number): string {
 export function clock(at: string | number | null): string {
   if (at === null) return DASH;
   const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? DASH : `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  return Number.isNaN(date.getTime())
+    ? DASH
+    : `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
 export function moment(at: string | null, now = Date.now()): string {
@@ -50,7 +52,9 @@ export function moment(at: string | null, now = Date.now()): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return DASH;
   const sameDay = new Date(now).toDateString() === date.toDateString();
-  return sameDay ? clock(at) : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+  return sameDay
+    ? clock(at)
+    : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
 /** "in 5 minutes", "3 hours ago", in the language of the page. */
@@ -70,7 +74,9 @@ export function relative(at: string | null, now = Date.now()): string {
 export function cut(text: string, characters: number): string {
   if (text.length <= characters) return text;
   const parts = Array.from(text.slice(0, characters * 2));
-  return parts.length <= characters && text.length <= characters * 2 ? text : `${parts.slice(0, characters).join("")}…`;
+  return parts.length <= characters && text.length <= characters * 2
+    ? text
+    : `${parts.slice(0, characters).join("")}…`;
 }
 
 export function shortId(id: string): string {
@@ -78,7 +84,10 @@ export function shortId(id: string): string {
 }
 
 /** The time a task has worked, or worked altogether. */
-export function elapsed(task: { started_at: string | null; completed_at: string | null }, now: number): number | null {
+export function elapsed(
+  task: { started_at: string | null; completed_at: string | null },
+  now: number,
+): number | null {
   if (!task.started_at) return null;
   const until = task.completed_at ? Date.parse(task.completed_at) : now;
   return until - Date.parse(task.started_at);

@@ -73,13 +73,22 @@ export const place = computed<Place>(() => parse(address.value));
 
 export function go(to: Place | string, replace = false): void {
   const target = typeof to === "string" ? to : href(to);
-  if (target !== location.pathname + location.search) history[replace ? "replaceState" : "pushState"](null, "", target);
+  if (target !== location.pathname + location.search)
+    history[replace ? "replaceState" : "pushState"](null, "", target);
   address.value = location.pathname;
 }
 
 /** Follows links of ours without loading the page again; new tabs and other hosts stay as they are. */
 export function followLinks(event: MouseEvent): void {
-  if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  if (
+    event.defaultPrevented ||
+    event.button !== 0 ||
+    event.metaKey ||
+    event.ctrlKey ||
+    event.shiftKey ||
+    event.altKey
+  )
+    return;
   const link = (event.target as Element | null)?.closest?.("a");
   if (!link || link.target || link.origin !== location.origin || link.pathname.startsWith("/api")) return;
   event.preventDefault();

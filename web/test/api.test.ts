@@ -12,7 +12,11 @@ const DOCUMENT = "../crates/server/openapi.json";
 // Built from an archive of the page alone, there is nothing to compare with.
 describe.skipIf(!existsSync(DOCUMENT))("the API", () => {
   it("is the one that the types were generated from; `npm run api` makes them anew", async () => {
-    const checked = execFileSync(process.execPath, ["node_modules/openapi-typescript/bin/cli.js", DOCUMENT, "-o", "src/api/schema.ts", "--check"], { encoding: "utf8" });
+    const checked = execFileSync(
+      process.execPath,
+      ["node_modules/openapi-typescript/bin/cli.js", DOCUMENT, "-o", "src/api/schema.ts", "--check"],
+      { encoding: "utf8" },
+    );
     expect(checked).toBeDefined();
   });
 
@@ -23,7 +27,8 @@ describe.skipIf(!existsSync(DOCUMENT))("the API", () => {
     for (const name of await readdir("src", { recursive: true })) {
       if (!/\.tsx?$/.test(name) || name.endsWith("schema.ts")) continue;
       const text = await readFile(join("src", name), "utf8");
-      for (const [, path] of text.matchAll(/["`](\/api\/[^"`?]+)/g)) asked.set(path!.replace(/\$\{[^}]+\}/g, "{}"), name);
+      for (const [, path] of text.matchAll(/["`](\/api\/[^"`?]+)/g))
+        asked.set(path!.replace(/\$\{[^}]+\}/g, "{}"), name);
     }
     // One place fills in pause or resume.
     asked.delete("/api/tasks/{}/{}");

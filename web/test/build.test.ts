@@ -36,9 +36,14 @@ describe("the built page", () => {
     for (const name of names) {
       const text = await read(join("assets", name));
       // The library knows the property by name; ours never uses it.
-      expect(text.replaceAll("dangerouslySetInnerHTML", ""), name).not.toMatch(/insertAdjacentHTML|outerHTML|document\.write|\beval\(|new Function\(|srcdoc/);
+      expect(text.replaceAll("dangerouslySetInnerHTML", ""), name).not.toMatch(
+        /insertAdjacentHTML|outerHTML|document\.write|\beval\(|new Function\(|srcdoc/,
+      );
     }
     const sources = (await readdir("src", { recursive: true })).filter((name) => /\.tsx?$/.test(name));
-    for (const name of sources) expect(await readFile(join("src", name), "utf8"), name).not.toMatch(/innerHTML|dangerouslySet|outerHTML|insertAdjacentHTML|setAttribute\(\s*"style"/);
+    for (const name of sources)
+      expect(await readFile(join("src", name), "utf8"), name).not.toMatch(
+        /innerHTML|dangerouslySet|outerHTML|insertAdjacentHTML|setAttribute\(\s*"style"/,
+      );
   });
 });

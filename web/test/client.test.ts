@@ -3,7 +3,10 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { get, post, Problem } from "../src/api/client";
 
 const problem = (status: number, slug: string, headers: Record<string, string> = {}) =>
-  new Response(JSON.stringify({ type: `urn:sortie:problem:${slug}`, title: slug, status, detail: slug }), { status, headers });
+  new Response(JSON.stringify({ type: `urn:sortie:problem:${slug}`, title: slug, status, detail: slug }), {
+    status,
+    headers,
+  });
 
 describe("requests", () => {
   let sent: RequestInit[];
@@ -11,7 +14,9 @@ describe("requests", () => {
     vi.stubGlobal("fetch", (_: string, request: RequestInit) => {
       sent.push(request);
       const next = list.shift();
-      return next instanceof Response ? Promise.resolve(next) : Promise.reject(next ?? new Error("nothing left"));
+      return next instanceof Response
+        ? Promise.resolve(next)
+        : Promise.reject(next ?? new Error("nothing left"));
     });
   };
   const key = (request: RequestInit) => (request.headers as Record<string, string>)["idempotency-key"];
@@ -26,7 +31,12 @@ describe("requests", () => {
   });
 
   it("are told of again with the same key until it is known what came of them", async () => {
-    answers(new TypeError("broken"), problem(409, "under-way", { "retry-after": "1" }), problem(503, "timeout"), new Response('{"task_id":"t"}', { status: 201 }));
+    answers(
+      new TypeError("broken"),
+      problem(409, "under-way", { "retry-after": "1" }),
+      problem(503, "timeout"),
+      new Response('{"task_id":"t"}', { status: 201 }),
+    );
     const made = post("/api/tasks", { message: "x" });
     await vi.runAllTimersAsync();
     expect(await made).toEqual({ task_id: "t" });

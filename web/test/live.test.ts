@@ -5,23 +5,66 @@ import { fits, flatten, NO_FILTER } from "../src/live/flatten";
 import { World, type Event, type Message } from "../src/live/messages";
 import { Tasks } from "../src/live/tasks";
 
-const NOTHING = { input_tokens: null, output_tokens: null, cache_read_tokens: null, cache_write_tokens: null, cost_usd: null };
+const NOTHING = {
+  input_tokens: null,
+  output_tokens: null,
+  cache_read_tokens: null,
+  cache_write_tokens: null,
+  cost_usd: null,
+};
 
 function task(id: string, extra: Partial<Task> = {}): Task {
   return {
-    task_id: id, label: `label ${id}`, message: "", session_id: "web:a", parent_id: null, root_id: id, agent: "code", model: "m", status: "running", reason: null, waiting_on: null, paused: false, progress: 0, result: null, error: null,
-    created_at: "2026-01-01T00:00:00Z", started_at: null, completed_at: null, depth: 0, child_session: "s", lane: "subagent", priority: "normal", tool_calls: 0, usage: NOTHING, total_usage: NOTHING, delivery: "pending", verdict: null,
-    queue_position: null, tenant: null, cancel_requested: false, seq: 1, ...extra,
+    task_id: id,
+    label: `label ${id}`,
+    message: "",
+    session_id: "web:a",
+    parent_id: null,
+    root_id: id,
+    agent: "code",
+    model: "m",
+    status: "running",
+    reason: null,
+    waiting_on: null,
+    paused: false,
+    progress: 0,
+    result: null,
+    error: null,
+    created_at: "2026-01-01T00:00:00Z",
+    started_at: null,
+    completed_at: null,
+    depth: 0,
+    child_session: "s",
+    lane: "subagent",
+    priority: "normal",
+    tool_calls: 0,
+    usage: NOTHING,
+    total_usage: NOTHING,
+    delivery: "pending",
+    verdict: null,
+    queue_position: null,
+    tenant: null,
+    cancel_requested: false,
+    seq: 1,
+    ...extra,
   };
 }
 
 function lines(tasks: Tasks, folded: string[] = [], filter = NO_FILTER, oldest = ""): string {
-  return flatten(tasks, new Set(folded), filter, oldest).map((line) => `${"  ".repeat(line.depth)}${line.id}${line.children ? (line.open ? "-" : "+") : ""}`).join("\n");
+  return flatten(tasks, new Set(folded), filter, oldest)
+    .map((line) => `${"  ".repeat(line.depth)}${line.id}${line.children ? (line.open ? "-" : "+") : ""}`)
+    .join("\n");
 }
 
 function forest(): Tasks {
   const tasks = new Tasks();
-  tasks.put([task("a"), task("b", { parent_id: "a", root_id: "a", status: "failed" }), task("c", { parent_id: "b", root_id: "a", agent: "plan" }), task("d", { parent_id: "a", root_id: "a" }), task("e")]);
+  tasks.put([
+    task("a"),
+    task("b", { parent_id: "a", root_id: "a", status: "failed" }),
+    task("c", { parent_id: "b", root_id: "a", agent: "plan" }),
+    task("d", { parent_id: "a", root_id: "a" }),
+    task("e"),
+  ]);
   return tasks;
 }
 
@@ -37,7 +80,10 @@ describe("the tree as lines", () => {
     expect(lines(forest(), [], { ...NO_FILTER, statuses: ["failed"] })).toBe("a-\n  b");
   });
   it("believes the server about texts that a summary does not have", () => {
-    const found = (statuses: Task["status"][]) => flatten(forest(), new Set(), { ...NO_FILTER, text: "far below", statuses }, "", new Set(["d"])).map((line) => line.id);
+    const found = (statuses: Task["status"][]) =>
+      flatten(forest(), new Set(), { ...NO_FILTER, text: "far below", statuses }, "", new Set(["d"])).map(
+        (line) => line.id,
+      );
     expect(found([])).toEqual(["a", "d"]);
     expect(found(["failed"])).toEqual([]);
   });
@@ -51,14 +97,22 @@ describe("the tree as lines", () => {
   });
   it("does not care in which order records came", () => {
     const tasks = new Tasks();
-    tasks.put([task("d", { parent_id: "a", root_id: "a" }), task("b", { parent_id: "a", root_id: "a" }), task("c", { parent_id: "a", root_id: "a" })]);
+    tasks.put([
+      task("d", { parent_id: "a", root_id: "a" }),
+      task("b", { parent_id: "a", root_id: "a" }),
+      task("c", { parent_id: "a", root_id: "a" }),
+    ]);
     tasks.put([task("a")]);
     expect(lines(tasks)).toBe("a-\n  b\n  c\n  d");
   });
   it("walks a chain of ten thousand", () => {
     const tasks = new Tasks();
     const id = (n: number) => String(n).padStart(6, "0");
-    tasks.put(Array.from({ length: 10_000 }, (_, n) => task(id(n), { parent_id: n === 0 ? null : id(n - 1), root_id: id(0) })));
+    tasks.put(
+      Array.from({ length: 10_000 }, (_, n) =>
+        task(id(n), { parent_id: n === 0 ? null : id(n - 1), root_id: id(0) }),
+      ),
+    );
     expect(flatten(tasks, new Set(), NO_FILTER, "")).toHaveLength(10_000);
   });
   it("finds by label, text and the beginning of an id", () => {
@@ -87,11 +141,57 @@ describe("records", () => {
   });
 });
 
-const ME = { name: "local", role: "admin", tenant: null, via: "browser", expires_at: null, lang: "en" } as const;
-const hello = (epoch: string, seq: number): Message => ({ type: "hello", epoch, seq, heartbeat_ms: 15_000, version: "1", me: ME });
-const snapshot = (seq: number, extra: object = {}): Message => ({ type: "snapshot", id: "all", seq, tasks: [], requests: [], truncated: false, ...extra });
-const event = (type: string, seq: number, extra: Partial<Event> = {}): Event => ({ type, seq, task_seq: 1, task_id: "a", session_id: "web:a", root_id: "a", parent_id: null, at: "", ...extra });
-const request = (id: string, task_id = "a"): Request => ({ id, kind: "question", task_id, root_id: "a", session_id: "s", agent: "x", label: "l", depth: 1, asked_at: "", expires_at: "", cut: false, reply: null, replied_at: null });
+const ME = {
+  name: "local",
+  role: "admin",
+  tenant: null,
+  via: "browser",
+  expires_at: null,
+  lang: "en",
+} as const;
+const hello = (epoch: string, seq: number): Message => ({
+  type: "hello",
+  epoch,
+  seq,
+  heartbeat_ms: 15_000,
+  version: "1",
+  me: ME,
+});
+const snapshot = (seq: number, extra: object = {}): Message => ({
+  type: "snapshot",
+  id: "all",
+  seq,
+  tasks: [],
+  requests: [],
+  truncated: false,
+  ...extra,
+});
+const event = (type: string, seq: number, extra: Partial<Event> = {}): Event => ({
+  type,
+  seq,
+  task_seq: 1,
+  task_id: "a",
+  session_id: "web:a",
+  root_id: "a",
+  parent_id: null,
+  at: "",
+  ...extra,
+});
+const request = (id: string, task_id = "a"): Request => ({
+  id,
+  kind: "question",
+  task_id,
+  root_id: "a",
+  session_id: "s",
+  agent: "x",
+  label: "l",
+  depth: 1,
+  asked_at: "",
+  expires_at: "",
+  cut: false,
+  reply: null,
+  replied_at: null,
+});
 
 describe("the world", () => {
   it("begins without a healing, and resumes where it was", () => {
@@ -148,7 +248,13 @@ describe("the world", () => {
   });
   it("joins text, and forgets it once it is said", () => {
     const world = new World();
-    const text = (part: string): Message => ({ type: "text", task_id: "a", session_id: "s", root_id: "a", text: part });
+    const text = (part: string): Message => ({
+      type: "text",
+      task_id: "a",
+      session_id: "s",
+      root_id: "a",
+      text: part,
+    });
     world.take(text("Hel"));
     world.take(text("lo"));
     expect(world.text("a").value).toBe("Hello");

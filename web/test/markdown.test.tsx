@@ -20,7 +20,9 @@ function element(text: string): HTMLElement {
 
 describe("markdown of agents", () => {
   it("draws what people write", () => {
-    const root = element("# Head\n\nSome **bold** `code` and ~~old~~.\n\n- [x] done\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```rs\nfn f() {}\n```\n\n> quote");
+    const root = element(
+      "# Head\n\nSome **bold** `code` and ~~old~~.\n\n- [x] done\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```rs\nfn f() {}\n```\n\n> quote",
+    );
     expect(root.querySelector("h2")?.textContent).toBe("Head");
     expect(root.querySelector("strong")?.textContent).toBe("bold");
     expect(root.querySelectorAll("li")).toHaveLength(2);
@@ -30,7 +32,9 @@ describe("markdown of agents", () => {
   });
 
   it("keeps the outline of the page whole", () => {
-    const levels = [...element("#### a\n\n# b\n\n###### c\n\n## d\n\n> # e").querySelectorAll("h1,h2,h3,h4,h5,h6")].map((found) => found.tagName);
+    const levels = [
+      ...element("#### a\n\n# b\n\n###### c\n\n## d\n\n> # e").querySelectorAll("h1,h2,h3,h4,h5,h6"),
+    ].map((found) => found.tagName);
     expect(levels).toEqual(["H2", "H2", "H3", "H3"]);
   });
 
@@ -51,11 +55,27 @@ describe("markdown of agents", () => {
     "```\n</pre><script>alert(1)</script>\n```",
   ])("shows HTML as text: %s", (hostile) => {
     const root = element(hostile);
-    expect(root.querySelector("script, img, svg, iframe, style, object, math, animate, a, b[onmouseover]")).toBeNull();
-    for (const node of root.querySelectorAll("*")) for (const { name } of node.attributes) expect(name).not.toMatch(/^on/);
+    expect(
+      root.querySelector("script, img, svg, iframe, style, object, math, animate, a, b[onmouseover]"),
+    ).toBeNull();
+    for (const node of root.querySelectorAll("*"))
+      for (const { name } of node.attributes) expect(name).not.toMatch(/^on/);
   });
 
-  it.each(["javascript:alert(1)", "JaVaScRiPt:alert(1)", "data:text/html,x", "vbscript:x", "file:///etc/passwd", "blob:x", "//evil.example", "/api/logout", "java\tscript:alert(1)", "https://user:pass@evil.example", " javascript:x", "https://"])("does not link to %s", (address) => {
+  it.each([
+    "javascript:alert(1)",
+    "JaVaScRiPt:alert(1)",
+    "data:text/html,x",
+    "vbscript:x",
+    "file:///etc/passwd",
+    "blob:x",
+    "//evil.example",
+    "/api/logout",
+    "java\tscript:alert(1)",
+    "https://user:pass@evil.example",
+    " javascript:x",
+    "https://",
+  ])("does not link to %s", (address) => {
     expect(link(address)).toBeNull();
     expect(element(`[click](<${address}>)`).querySelector("a")).toBeNull();
   });
@@ -114,7 +134,9 @@ describe("markdown of agents", () => {
 describe("bounds of the parser", () => {
   const lengths = Array.from({ length: 380 }, (_, n) => n + 20);
   it("reads short runs of marks at once, however they are mixed", () => {
-    for (const pair of ["*_", "[(", "~~", "<!", "*[", "_~", "*a"]) for (const length of lengths) expect(element(pair.repeat(length / 2)).querySelector(".md > *")).not.toBeNull();
+    for (const pair of ["*_", "[(", "~~", "<!", "*[", "_~", "*a"])
+      for (const length of lengths)
+        expect(element(pair.repeat(length / 2)).querySelector(".md > *")).not.toBeNull();
   });
 
   it("reads any string of marks", () => {
@@ -126,7 +148,9 @@ describe("bounds of the parser", () => {
       const some = Array.from({ length: 1 + next(5) }, () => signs[next(signs.length)]!).join("");
       const text = Array.from({ length: 1 + next(5_000) }, () => some[next(some.length)]!).join("");
       const tokens = lex(text);
-      expect(tokens.map((token) => token.raw.length).reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(text.length + tokens.length);
+      expect(
+        tokens.map((token) => token.raw.length).reduce((sum, length) => sum + length, 0),
+      ).toBeLessThanOrEqual(text.length + tokens.length);
     }
   });
 
@@ -136,7 +160,10 @@ describe("bounds of the parser", () => {
     const dear = "**a** ".repeat(2_000);
     expect(cost(dear)).toBeGreaterThan(MAX_COST);
     const root = element(`**before**\n\n${dear}\n\n**after**`);
-    expect([...root.querySelectorAll("strong")].map((found) => found.textContent)).toEqual(["before", "after"]);
+    expect([...root.querySelectorAll("strong")].map((found) => found.textContent)).toEqual([
+      "before",
+      "after",
+    ]);
     expect(root.textContent).toContain("**a** **a**");
   });
 
@@ -167,7 +194,9 @@ describe("bounds of the parser", () => {
   });
 
   it("reads entities, and lets none hide a thing", () => {
-    expect(entities("a &amp; b &lt;c&gt; &#39;d&#x27; &rarr; &unknown; &constructor; AT&T")).toBe("a & b <c> 'd' → &unknown; &constructor; AT&T");
+    expect(entities("a &amp; b &lt;c&gt; &#39;d&#x27; &rarr; &unknown; &constructor; AT&T")).toBe(
+      "a & b <c> 'd' → &unknown; &constructor; AT&T",
+    );
     expect(entities("&#x202e;x&#0;&#xd800;&#27;")).toBe("\\u{202e}x��\\u{1b}");
     expect(element("a &lt;b&gt; `&lt;`").textContent).toBe("a <b> &lt;");
     expect(element("[x](javascript&#58;alert(1))").querySelector("a")).toBeNull();
@@ -195,14 +224,38 @@ describe("clean", () => {
         const shown = `a\\u{${code.toString(16)}}b`;
         expect(exactLine(`a${character}b`)).toBe(shown);
         if (character !== "\n") expect(exact(`a${character}b`)).toBe(shown);
-        const kept = ["\n", "\t", "\r"].includes(character) || DRAWN.some(([from, to]) => from <= code && code <= to);
+        const kept =
+          ["\n", "\t", "\r"].includes(character) || DRAWN.some(([from, to]) => from <= code && code <= to);
         if (!kept) expect(clean(`a${character}b`)).toBe(shown);
       }
     }
   });
   it("shows no two commands alike", () => {
-    const readBack = (shown: string) => shown.replace(/\\u\{([0-9a-f]+)\}/g, (_, code: string) => String.fromCodePoint(parseInt(code, 16)));
-    const parts = ["a", " ", "\\", "u", "{", "}", "\\u{", "5c", "200b", "\n", "\t", "\u200b", "\u{e0100}", "\u3164", "\u00a0", "\u001b[2K", "\r", "删", "👩", "\u200d", "\ufe0f"];
+    const readBack = (shown: string) =>
+      shown.replace(/\\u\{([0-9a-f]+)\}/g, (_, code: string) => String.fromCodePoint(parseInt(code, 16)));
+    const parts = [
+      "a",
+      " ",
+      "\\",
+      "u",
+      "{",
+      "}",
+      "\\u{",
+      "5c",
+      "200b",
+      "\n",
+      "\t",
+      "\u200b",
+      "\u{e0100}",
+      "\u3164",
+      "\u00a0",
+      "\u001b[2K",
+      "\r",
+      "删",
+      "👩",
+      "\u200d",
+      "\ufe0f",
+    ];
     let seed = 11;
     const random = (most: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % most;
     for (let n = 0; n < 5_000; n++) {
@@ -213,7 +266,8 @@ describe("clean", () => {
     expect(exact("./build.sh\u{e0100} |\n\ttee\tx")).toBe("./build.sh\\u{e0100} |\n\ttee\\u{9}x");
   });
   it("keeps how emoji and scripts are spelled, and nothing beyond", () => {
-    for (const text of ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "نام\u200cها", `${TAG_FLAGS[1]}!`]) expect(clean(text)).toBe(text);
+    for (const text of ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "نام\u200cها", `${TAG_FLAGS[1]}!`])
+      expect(clean(text)).toBe(text);
     expect(clean("a\u200db")).toBe("a\\u{200d}b");
     expect(clean("🏴\u{e0041}")).toBe("🏴\\u{e0041}");
     expect(clean("❤\ufe0f\ufe0f")).toBe("❤\ufe0f\\u{fe0f}");

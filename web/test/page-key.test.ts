@@ -31,7 +31,14 @@ describe("the page key", () => {
   });
 
   it("is nothing that a header could not carry", () => {
-    for (const hash of ["#page-key=", "#page-key=a,b", `#page-key=${KEY}%0d%0ax`, "#other", `#page-key=${"x".repeat(200)}`]) arrive(hash);
+    for (const hash of [
+      "#page-key=",
+      "#page-key=a,b",
+      `#page-key=${KEY}%0d%0ax`,
+      "#other",
+      `#page-key=${"x".repeat(200)}`,
+    ])
+      arrive(hash);
     expect(pageKey()).toBeNull();
     expect(socketProtocols()).toEqual(["sortie"]);
   });

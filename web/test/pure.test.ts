@@ -37,7 +37,16 @@ describe("words", () => {
 });
 
 describe("trouble", () => {
-  it.each([[0, true], [429, true], [500, true], [503, true], [408, true], [404, false], [403, false], [409, false]])("of status %s may pass: %s", (status, may) => {
+  it.each([
+    [0, true],
+    [429, true],
+    [500, true],
+    [503, true],
+    [408, true],
+    [404, false],
+    [403, false],
+    [409, false],
+  ])("of status %s may pass: %s", (status, may) => {
     const problem = new Problem(status, "", "");
     expect(passes(problem)).toBe(may);
     const old = { key: "a", data: 1 };
@@ -56,9 +65,36 @@ describe("trouble", () => {
 });
 
 describe("numbers", () => {
-  it.each([[0, "0"], [999, "999"], [1_000, "1k"], [1_234, "1.2k"], [9_960, "10k"], [84_200, "84k"], [999_499, "999k"], [999_500, "1M"], [12_345_678, "12M"], [null, "–"]])("count %s as %s", (value, text) => expect(count(value)).toBe(text));
-  it.each([[null, "–"], [0, "$0"], [0.0042, "$0.0042"], [0.5, "$0.50"], [12.345, "$12.35"], [1234, "$1234"]])("money %s as %s", (value, text) => expect(money(value)).toBe(text));
-  it.each([[null, "–"], [12, "12 ms"], [1_240, "1.2 s"], [59_400, "59 s"], [61_000, "1:01"], [3_661_000, "1:01:01"], [200_000_000, "2 d 7 h"], [-5, "0 ms"]])("duration %s as %s", (value, text) => expect(duration(value)).toBe(text));
+  it.each([
+    [0, "0"],
+    [999, "999"],
+    [1_000, "1k"],
+    [1_234, "1.2k"],
+    [9_960, "10k"],
+    [84_200, "84k"],
+    [999_499, "999k"],
+    [999_500, "1M"],
+    [12_345_678, "12M"],
+    [null, "–"],
+  ])("count %s as %s", (value, text) => expect(count(value)).toBe(text));
+  it.each([
+    [null, "–"],
+    [0, "$0"],
+    [0.0042, "$0.0042"],
+    [0.5, "$0.50"],
+    [12.345, "$12.35"],
+    [1234, "$1234"],
+  ])("money %s as %s", (value, text) => expect(money(value)).toBe(text));
+  it.each([
+    [null, "–"],
+    [12, "12 ms"],
+    [1_240, "1.2 s"],
+    [59_400, "59 s"],
+    [61_000, "1:01"],
+    [3_661_000, "1:01:01"],
+    [200_000_000, "2 d 7 h"],
+    [-5, "0 ms"],
+  ])("duration %s as %s", (value, text) => expect(duration(value)).toBe(text));
   it("knows unknown from zero", () => {
     expect(tokens({ input_tokens: null, output_tokens: null })).toBeNull();
     expect(tokens({ input_tokens: 1, output_tokens: null })).toBe(1);
@@ -79,7 +115,17 @@ describe("numbers", () => {
 });
 
 describe("addresses", () => {
-  const places: Place[] = [{ page: "tasks" }, { page: "task", id: "01a", tab: "" }, { page: "task", id: "01a", tab: "policy" }, { page: "timeline", id: null }, { page: "timeline", id: "x" }, { page: "chat", session: "web:a/b ?" }, { page: "agents", name: "a%b" }, { page: "approvals" }, { page: "stats" }];
+  const places: Place[] = [
+    { page: "tasks" },
+    { page: "task", id: "01a", tab: "" },
+    { page: "task", id: "01a", tab: "policy" },
+    { page: "timeline", id: null },
+    { page: "timeline", id: "x" },
+    { page: "chat", session: "web:a/b ?" },
+    { page: "agents", name: "a%b" },
+    { page: "approvals" },
+    { page: "stats" },
+  ];
   it.each(places)("come back as what they were: %j", (place) => expect(parse(href(place))).toEqual(place));
   it("that are broken lead somewhere", () => {
     expect(parse("/tasks/%E0%A4%A")).toEqual({ page: "task", id: "%E0%A4%A", tab: "" });
@@ -87,7 +133,10 @@ describe("addresses", () => {
     expect(parse("/")).toEqual({ page: "tasks" });
   });
   it("carry filters, and only those that are known", () => {
-    const filters: Filter[] = [NO_FILTER, { text: "a&b =", statuses: ["failed", "timeout"], agent: "explore", session: "web:a/b" }];
+    const filters: Filter[] = [
+      NO_FILTER,
+      { text: "a&b =", statuses: ["failed", "timeout"], agent: "explore", session: "web:a/b" },
+    ];
     for (const filter of filters) expect(fromQuery(toQuery(filter))).toEqual(filter);
     expect(toQuery(NO_FILTER)).toBe("");
     expect(fromQuery("?status=failed,nonsense&x=1")).toEqual({ ...NO_FILTER, statuses: ["failed"] });
@@ -95,7 +144,9 @@ describe("addresses", () => {
   });
   it("escape their parts", () => {
     expect(path`/api/sessions/${"web:a/../x"}/messages`).toBe("/api/sessions/web%3Aa%2F..%2Fx/messages");
-    expect(address("/api/tasks", { q: "a b", limit: 5, cursor: null, roots: false })).toBe("/api/tasks?q=a+b&limit=5");
+    expect(address("/api/tasks", { q: "a b", limit: 5, cursor: null, roots: false })).toBe(
+      "/api/tasks?q=a+b&limit=5",
+    );
   });
 });
 
@@ -104,10 +155,26 @@ const iso = (ms: number) => new Date(AT + ms).toISOString();
 
 function timeline(rows: number, spans: number): Timeline {
   return {
-    root_id: "00000", from: iso(0), until: iso(spans * 1_000), left_out: 0, critical_path: [],
+    root_id: "00000",
+    from: iso(0),
+    until: iso(spans * 1_000),
+    left_out: 0,
+    critical_path: [],
     tasks: Array.from({ length: rows }, (_, row) => ({
-      task_id: String(row).padStart(5, "0"), parent_id: row === 0 ? null : "00000", label: `row ${row}`, agent: "code", status: "running" as const, depth: row === 0 ? 0 : 1, started: iso(0), ended: null,
-      spans: Array.from({ length: spans }, (_, n) => ({ from: iso(n * 1_000), until: iso(n * 1_000 + 900), kind: n % 2 ? ("tool" as const) : ("model" as const), critical: n === 3 })),
+      task_id: String(row).padStart(5, "0"),
+      parent_id: row === 0 ? null : "00000",
+      label: `row ${row}`,
+      agent: "code",
+      status: "running" as const,
+      depth: row === 0 ? 0 : 1,
+      started: iso(0),
+      ended: null,
+      spans: Array.from({ length: spans }, (_, n) => ({
+        from: iso(n * 1_000),
+        until: iso(n * 1_000 + 900),
+        kind: n % 2 ? ("tool" as const) : ("model" as const),
+        critical: n === 3,
+      })),
     })),
   };
 }
@@ -125,7 +192,9 @@ describe("timeline", () => {
     expect(list).toHaveLength(10);
     expect(list[1]).toEqual({ x: 100, width: 90, kind: "tool", critical: false, index: 1 });
     expect(list[3]!.critical).toBe(true);
-    expect(bars(track!, { from: AT + 2_500, until: AT + 3_500 }, 1_000).map((bar) => bar.index)).toEqual([2, 3]);
+    expect(bars(track!, { from: AT + 2_500, until: AT + 3_500 }, 1_000).map((bar) => bar.index)).toEqual([
+      2, 3,
+    ]);
   });
   it("never draws more bars than there are pixels", () => {
     const [track] = tracks(timeline(1, 20_000));
@@ -143,32 +212,77 @@ describe("timeline", () => {
     expect(pan({ from: 0, until: 500 }, all, -1)).toEqual({ from: 0, until: 500 });
   });
   it("marks the axis at round times", () => {
-    expect(ticks({ from: AT, until: AT + 10_000 }, AT, 500).map((tick) => tick.text)).toEqual(["0", "2 s", "4 s", "6 s", "8 s", "10 s"]);
+    expect(ticks({ from: AT, until: AT + 10_000 }, AT, 500).map((tick) => tick.text)).toEqual([
+      "0",
+      "2 s",
+      "4 s",
+      "6 s",
+      "8 s",
+      "10 s",
+    ]);
     expect(ticks({ from: AT, until: AT + 30 * 86_400_000 }, AT, 500).length).toBeLessThan(12);
   });
   it("sums by kind, and survives an empty tree", () => {
-    expect(shares(tracks(timeline(1, 3))[0]!)).toEqual([["model", 1_800], ["tool", 900]]);
+    expect(shares(tracks(timeline(1, 3))[0]!)).toEqual([
+      ["model", 1_800],
+      ["tool", 900],
+    ]);
     const empty = { ...timeline(0, 0), until: iso(0) };
     expect(whole(empty).until).toBeGreaterThan(whole(empty).from);
   });
 });
 
 describe("transcripts", () => {
-  const call = (id: string): TranscriptItem => ({ seq: 1, at: "", kind: "call", text: "", call: { id, name: "exec", arguments: {} } });
-  const result = (id: string): TranscriptItem => ({ seq: 2, at: "", kind: "result", text: "out", result: { call_id: id, status: "ok", elapsed_ms: 1 } });
+  const call = (id: string): TranscriptItem => ({
+    seq: 1,
+    at: "",
+    kind: "call",
+    text: "",
+    call: { id, name: "exec", arguments: {} },
+  });
+  const result = (id: string): TranscriptItem => ({
+    seq: 2,
+    at: "",
+    kind: "result",
+    text: "out",
+    result: { call_id: id, status: "ok", elapsed_ms: 1 },
+  });
   const said = (text: string, kind = "assistant"): TranscriptItem => ({ seq: 3, at: "", kind, text });
   it("join a call with its result, wherever it is", () => {
     const list = entries([call("a"), call("b"), result("b"), said("x"), result("a")]);
-    expect(list.map((entry) => (entry.kind === "call" ? `${entry.call.call!.id}:${entry.result ? "done" : "open"}` : entry.item.text))).toEqual(["a:done", "b:done", "x"]);
+    expect(
+      list.map((entry) =>
+        entry.kind === "call" ? `${entry.call.call!.id}:${entry.result ? "done" : "open"}` : entry.item.text,
+      ),
+    ).toEqual(["a:done", "b:done", "x"]);
     expect(entries([call("a")])).toMatchObject([{ kind: "call", result: undefined, over: false }]);
     expect(entries([call("a"), said("report", "announcement")])).toMatchObject([{ over: false }, {}]);
-    expect(entries([call("a"), said("report", "announcement"), said("so")])).toMatchObject([{ result: undefined, over: true }, {}, {}]);
+    expect(entries([call("a"), said("report", "announcement"), said("so")])).toMatchObject([
+      { result: undefined, over: true },
+      {},
+      {},
+    ]);
     expect(entries([result("lost")])).toMatchObject([{ kind: "said" }]);
   });
   it("tell a turn in its order, with each result at its call", () => {
-    const items = [said("do", "user"), said("first"), call("a"), said("report", "announcement"), said("and this", "steer"), call("b"), result("a"), result("b"), said("end"), said("completed: end", "finished")];
+    const items = [
+      said("do", "user"),
+      said("first"),
+      call("a"),
+      said("report", "announcement"),
+      said("and this", "steer"),
+      call("b"),
+      result("a"),
+      result("b"),
+      said("end"),
+      said("completed: end", "finished"),
+    ];
     const parts = flow(items);
-    expect(parts.map((part) => (part.kind === "work" ? `work ${part.items.length}` : `${part.kind} ${part.item.text}`))).toEqual(["mine do", "said first", "work 2", "report report", "mine and this", "work 2", "said end"]);
+    expect(
+      parts.map((part) =>
+        part.kind === "work" ? `work ${part.items.length}` : `${part.kind} ${part.item.text}`,
+      ),
+    ).toEqual(["mine do", "said first", "work 2", "report report", "mine and this", "work 2", "said end"]);
     expect(childrenAt(parts)).toBe(3);
     expect(childrenAt(flow([said("do", "user"), call("a"), said("end")]))).toBe(2);
     expect(childrenAt(flow([said("do", "user"), call("a")]))).toBe(2);
@@ -177,12 +291,21 @@ describe("transcripts", () => {
   });
   it("find the change in what a tool said or wants", () => {
     const text = "edited one place\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n";
-    const of = (text: string, diff?: string): TranscriptItem => ({ ...result("a"), text, result: { call_id: "a", status: "ok", elapsed_ms: 1, ...(diff ? { diff } : {}) } });
-    expect(outputOf(of(text))).toEqual({ diff: "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n", rest: "edited one place" });
+    const of = (text: string, diff?: string): TranscriptItem => ({
+      ...result("a"),
+      text,
+      result: { call_id: "a", status: "ok", elapsed_ms: 1, ...(diff ? { diff } : {}) },
+    });
+    expect(outputOf(of(text))).toEqual({
+      diff: "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n",
+      rest: "edited one place",
+    });
     expect(outputOf(of("@@ -1 +1 @@\n-a"))).toEqual({ diff: "@@ -1 +1 @@\n-a", rest: "" });
     expect(outputOf(of("- a list\n--- and more"))).toEqual({ diff: "", rest: "- a list\n--- and more" });
     expect(outputOf(of("done\nD", "D"))).toEqual({ diff: "D", rest: "done" });
-    expect(wanted("edit_file", { path: "x", old_string: "a\nb", new_string: "c" })).toBe("--- x\n+++ x\n-a\n-b\n+c");
+    expect(wanted("edit_file", { path: "x", old_string: "a\nb", new_string: "c" })).toBe(
+      "--- x\n+++ x\n-a\n-b\n+c",
+    );
     expect(wanted("edit_file", { path: "x", old_string: "a", new_string: "" })).toBe("--- x\n+++ x\n-a");
     expect(wanted("write_file", { path: "x", content: "a\nb\n" })).toBe("--- x\n+++ x\n+a\n+b");
     expect(wanted("exec", { content: "a" })).toBeNull();
@@ -195,7 +318,14 @@ describe("transcripts", () => {
     expect(summary(null)).toBe("");
   });
   it("know a diff", () => {
-    expect(["+++ b", "--- a", "@@ -1 +1 @@", "+x", "-x", " x"].map(diffKind)).toEqual(["file", "file", "at", "add", "del", ""]);
+    expect(["+++ b", "--- a", "@@ -1 +1 @@", "+x", "-x", " x"].map(diffKind)).toEqual([
+      "file",
+      "file",
+      "at",
+      "add",
+      "del",
+      "",
+    ]);
     expect(looksLikeDiff("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y")).toBe(true);
     expect(looksLikeDiff("- a list\n- of things")).toBe(false);
   });
@@ -218,13 +348,37 @@ describe("lists and charts", () => {
   });
   it("keep empty buckets", () => {
     const until = Date.parse("2026-01-02T10:30:00Z");
-    const list = filled([{ at: "2026-01-02T09:00:00Z", tasks: 4, completed: 1, failed: 0, input_tokens: 1, output_tokens: 1, unpriced: 0, cost_usd: 0 }], "hour", until);
+    const list = filled(
+      [
+        {
+          at: "2026-01-02T09:00:00Z",
+          tasks: 4,
+          completed: 1,
+          failed: 0,
+          input_tokens: 1,
+          output_tokens: 1,
+          unpriced: 0,
+          cost_usd: 0,
+        },
+      ],
+      "hour",
+      until,
+    );
     expect(list).toHaveLength(48);
     expect(list.at(-2)!.tasks).toBe(4);
     expect(list.at(-1)!).toMatchObject({ at: "2026-01-02T10:00:00.000Z", tasks: 0 });
   });
   it("do not take what is unknown for nothing", () => {
-    const point = (tasks: number, unpriced: number, cost_usd: number | null) => ({ at: "", tasks, completed: 0, failed: 0, input_tokens: 0, output_tokens: 0, unpriced, cost_usd });
+    const point = (tasks: number, unpriced: number, cost_usd: number | null) => ({
+      at: "",
+      tasks,
+      completed: 0,
+      failed: 0,
+      input_tokens: 0,
+      output_tokens: 0,
+      unpriced,
+      cost_usd,
+    });
     expect(unknownCost([point(0, 0, null)])).toBe("nothing");
     expect(unknownCost([point(2, 2, null), point(0, 0, null)])).toBe("all");
     expect(unknownCost([point(2, 1, 0.5)])).toBe("some");

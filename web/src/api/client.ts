@@ -43,7 +43,8 @@ export interface Page<T> {
 export function address(path: string, query?: Query): string {
   const search = new URLSearchParams();
   for (const [key, value] of Object.entries(query ?? {})) {
-    if (value !== undefined && value !== null && value !== "" && value !== false) search.set(key, String(value));
+    if (value !== undefined && value !== null && value !== "" && value !== false)
+      search.set(key, String(value));
   }
   const text = search.toString();
   return text ? `${path}?${text}` : path;
@@ -51,7 +52,10 @@ export function address(path: string, query?: Query): string {
 
 /** A path with its parts escaped: ids of sessions hold colons, names of agents anything. */
 export function path(strings: TemplateStringsArray, ...parts: string[]): string {
-  return strings.reduce((whole, string, at) => whole + string + (at < parts.length ? encodeURIComponent(parts[at]!) : ""), "");
+  return strings.reduce(
+    (whole, string, at) => whole + string + (at < parts.length ? encodeURIComponent(parts[at]!) : ""),
+    "",
+  );
 }
 
 async function send(method: string, url: string, body: unknown, signal?: AbortSignal): Promise<Response> {
@@ -82,7 +86,7 @@ async function attempt(url: string, request: RequestInit, signal?: AbortSignal):
 /** Sends a request that acts until its outcome is known: a second wish of a person would be a second act. */
 async function persist(url: string, request: RequestInit, signal?: AbortSignal): Promise<Response> {
   const until = Date.now() + PERSISTENCE_MS;
-  for (let broken = false; ; ) {
+  for (let broken = false; ;) {
     let wait = AGAIN_MS;
     try {
       const response = await attempt(url, request, signal);

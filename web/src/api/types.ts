@@ -32,4 +32,5 @@ export type Turn = Schemas["Turn"];
 export type UsagePoint = Schemas["UsagePoint"];
 
 /** What time went to. The document leaves it open; a kind this page does not know is `other`. */
-export type SpanKind = "slot" | "model" | "rate_limit" | "tool" | "approval" | "question" | "children" | "paused" | "other";
+export type SpanKind =
+  "slot" | "model" | "rate_limit" | "tool" | "approval" | "question" | "children" | "paused" | "other";

@@ -36,7 +36,8 @@ export const en = {
   "live.now": "Try now",
 
   "login.title": "You are not logged in",
-  "login.no-page-key": "This page has lost its half of the login: the browser cleared or blocks the storage of this address. Log in again, and allow this address to store data.",
+  "login.no-page-key":
+    "This page has lost its half of the login: the browser cleared or blocks the storage of this address. Log in again, and allow this address to store data.",
   "login.open": "Run this on the machine where Sortie runs, and open the link it prints:",
   "login.paste": "Or paste a token",
   "login.why": "Links work once and for five minutes. A login lasts seven days.",
@@ -108,7 +109,8 @@ export const en = {
   "do.stop": "Stop",
   "do.apply": "Apply",
   "do.discard": "Discard",
-  "do.delete.sure": "Delete “{label}” and its transcript? A running task is cancelled first. The audit stays.",
+  "do.delete.sure":
+    "Delete “{label}” and its transcript? A running task is cancelled first. The audit stays.",
   "do.cancel.sure": "Cancel “{label}” and everything it started?",
   "do.cancel.no": "Keep running",
   "do.delete.no": "Keep it",

@@ -11,7 +11,13 @@ const KEPT = "sortie.lang";
 const chosen = localStorage.getItem(KEPT);
 
 /** A choice made here holds; else what the browser prefers, until the server says what it knows. */
-export const lang = signal<Lang>(chosen === "en" || chosen === "zh" ? chosen : navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
+export const lang = signal<Lang>(
+  chosen === "en" || chosen === "zh"
+    ? chosen
+    : navigator.language.toLowerCase().startsWith("zh")
+      ? "zh"
+      : "en",
+);
 
 export function choose(to: Lang): void {
   localStorage.setItem(KEPT, to);
@@ -26,7 +32,9 @@ export function suggest(to: Lang): void {
 /** Values may be words of others, and are made safe to look at. */
 export function t(key: Key, values?: Record<string, string | number>): string {
   const text: string = (lang.value === "zh" ? zh : en)[key];
-  return values ? text.replace(/\{(\w+)\}/g, (whole, name: string) => line(String(values[name] ?? whole))) : text;
+  return values
+    ? text.replace(/\{(\w+)\}/g, (whole, name: string) => line(String(values[name] ?? whole)))
+    : text;
 }
 
 /** A text for a word of the API; a word this page does not know is shown itself. */

@@ -37,7 +37,8 @@ export const zh: Record<Key, string> = {
   "live.now": "立即重试",
 
   "login.title": "您尚未登录",
-  "login.no-page-key": "此页面丢失了登录凭据的一半：浏览器清除或禁用了此地址的存储。请重新登录，并允许此地址存储数据。",
+  "login.no-page-key":
+    "此页面丢失了登录凭据的一半：浏览器清除或禁用了此地址的存储。请重新登录，并允许此地址存储数据。",
   "login.open": "在运行 Sortie 的机器上执行此命令，并打开它给出的链接：",
   "login.paste": "或者粘贴令牌",
   "login.why": "链接五分钟内有效，只能使用一次。登录保持七天。",

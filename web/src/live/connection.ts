@@ -4,7 +4,8 @@ import { loggedOut } from "../api/client";
 import { socketProtocols } from "../api/page-key";
 import { ALL, type Message, type World } from "./messages";
 
-export type Line = { state: "connecting" } | { state: "on" } | { state: "lost"; until: number; tries: number };
+export type Line =
+  { state: "connecting" } | { state: "on" } | { state: "lost"; until: number; tries: number };
 
 export interface Subscription {
   id: string;
@@ -41,7 +42,10 @@ export class Connection {
   open(): void {
     clearTimeout(this.timer);
     if (this.socket) return;
-    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`, socketProtocols());
+    const socket = new WebSocket(
+      `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/api/ws`,
+      socketProtocols(),
+    );
     this.socket = socket;
     if (this.tries === 0) this.line.value = { state: "connecting" };
     socket.onmessage = (event) => this.heard(socket, String(event.data));
@@ -93,7 +97,11 @@ export class Connection {
     this.tries = 0;
     this.line.value = { state: "on" };
     for (const subscription of this.wanted.values()) {
-      this.say({ type: "subscribe", ...subscription, ...(resume && subscription.id === ALL ? { resume } : {}) });
+      this.say({
+        type: "subscribe",
+        ...subscription,
+        ...(resume && subscription.id === ALL ? { resume } : {}),
+      });
     }
   }
 

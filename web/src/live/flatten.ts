@@ -18,7 +18,14 @@ export interface Line {
 
 export const NO_FILTER: Filter = { text: "", statuses: [], agent: "", session: "" };
 
-const STATUSES: ReadonlySet<string> = new Set(["pending", "running", "completed", "failed", "timeout", "cancelled"]);
+const STATUSES: ReadonlySet<string> = new Set([
+  "pending",
+  "running",
+  "completed",
+  "failed",
+  "timeout",
+  "cancelled",
+]);
 
 /** The filter as a part of an address, with its question mark; empty without a filter. */
 export function toQuery(filter: Filter): string {
@@ -35,7 +42,9 @@ export function toQuery(filter: Filter): string {
 export function fromQuery(search: string): Filter {
   const query = new URLSearchParams(search);
   const part = (name: string) => (query.get(name) ?? "").slice(0, 200);
-  const statuses = part("status").split(",").filter((status): status is Status => STATUSES.has(status));
+  const statuses = part("status")
+    .split(",")
+    .filter((status): status is Status => STATUSES.has(status));
   return { ...NO_FILTER, text: part("q"), statuses, agent: part("agent"), session: part("session") };
 }
 
@@ -49,7 +58,11 @@ export function fits(task: Task, filter: Filter): boolean {
   if (filter.session && task.session_id !== filter.session) return false;
   if (!filter.text) return true;
   const text = filter.text.toLowerCase();
-  return task.label.toLowerCase().includes(text) || task.message.toLowerCase().includes(text) || task.task_id.startsWith(text);
+  return (
+    task.label.toLowerCase().includes(text) ||
+    task.message.toLowerCase().includes(text) ||
+    task.task_id.startsWith(text)
+  );
 }
 
 /** Trees nest by the server's `max_depth`; deeper than this they are drawn without more indent. */
@@ -62,7 +75,13 @@ export const MAX_INDENT = 8;
  * what it hangs below. `oldest` hides what other questions brought in beyond the loaded part of the list;
  * `matched` are tasks whose text the server found, in words that a summary does not have.
  */
-export function flatten(tasks: Tasks, folded: ReadonlySet<string>, filter: Filter, oldest: string, matched: ReadonlySet<string> = NONE): Line[] {
+export function flatten(
+  tasks: Tasks,
+  folded: ReadonlySet<string>,
+  filter: Filter,
+  oldest: string,
+  matched: ReadonlySet<string> = NONE,
+): Line[] {
   const kept = isFiltered(filter) ? keptBy(tasks, filter, matched) : null;
   const roots: string[] = [];
   for (const task of tasks.all()) {
@@ -95,13 +114,20 @@ function keptBy(tasks: Tasks, filter: Filter, matched: ReadonlySet<string>): Set
 }
 
 /** With a stack of its own: a tree may be deeper than the stack of a browser. */
-function walk(tasks: Tasks, root: string, folded: ReadonlySet<string>, kept: Set<string> | null, lines: Line[]): void {
+function walk(
+  tasks: Tasks,
+  root: string,
+  folded: ReadonlySet<string>,
+  kept: Set<string> | null,
+  lines: Line[],
+): void {
   const waiting: { id: string; depth: number }[] = [{ id: root, depth: 0 }];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const children = tasks.children(next.id).filter((child) => !kept || kept.has(child));
     const open = !folded.has(next.id);
     lines.push({ id: next.id, depth: next.depth, children: children.length, open });
     if (!open) continue;
-    for (let at = children.length - 1; at >= 0; at--) waiting.push({ id: children[at]!, depth: next.depth + 1 });
+    for (let at = children.length - 1; at >= 0; at--)
+      waiting.push({ id: children[at]!, depth: next.depth + 1 });
   }
 }

@@ -57,14 +57,24 @@ let asked: ReturnType<typeof setTimeout> | undefined;
 export function refreshRequests(): void {
   clearTimeout(asked);
   asked = setTimeout(async () => {
-    const [approvals, questions] = await Promise.all([getAll<Request>("/api/approvals", "cursor").catch(() => null), getAll<Request>("/api/questions", "cursor").catch(() => null)]);
+    const [approvals, questions] = await Promise.all([
+      getAll<Request>("/api/approvals", "cursor").catch(() => null),
+      getAll<Request>("/api/questions", "cursor").catch(() => null),
+    ]);
     if (!approvals || !questions) return;
-    world.requests.value = new Map([...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]));
+    world.requests.value = new Map(
+      [...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]),
+    );
   }, 120);
 }
 
 /** One page of tasks into the world; what the list no longer has is removed from it. */
-export async function loadTasks(query: Record<string, string | undefined>, cursor: string | null, limit: number, signal?: AbortSignal): Promise<{ ids: string[]; cursor: string | null }> {
+export async function loadTasks(
+  query: Record<string, string | undefined>,
+  cursor: string | null,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<{ ids: string[]; cursor: string | null }> {
   const page = await getPage<Task>(address("/api/tasks", { ...query, summary: true, limit, cursor }), signal);
   world.tasks.put(page.items);
   return { ids: page.items.map((task) => task.task_id), cursor: page.cursor };

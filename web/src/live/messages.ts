@@ -6,7 +6,15 @@ import { Tasks } from "./tasks";
 export type Message =
   | { type: "hello"; epoch: string; seq: number; heartbeat_ms: number; version: string; me: Me }
   | { type: "subscribed"; id: string; resumed: boolean }
-  | { type: "snapshot"; id: string; seq: number; tasks: Task[]; requests: Request[]; truncated: boolean; missed?: number }
+  | {
+      type: "snapshot";
+      id: string;
+      seq: number;
+      tasks: Task[];
+      requests: Request[];
+      truncated: boolean;
+      missed?: number;
+    }
   | { type: "tasks"; seq: number; tasks: Task[] }
   | { type: "text"; task_id: string; session_id: string; root_id: string; text: string }
   | { type: "heartbeat"; seq: number; at: string }
@@ -35,9 +43,26 @@ const MAX_VOICES = 256;
 /** A spoken text is kept up to this; the transcript has the whole. */
 const MAX_SPOKEN = 200_000;
 /** After these a text that was being spoken is part of the transcript. */
-const SAID: ReadonlySet<string> = new Set(["said", "tool", "retrying", "completed", "failed", "timeout", "cancelled"]);
+const SAID: ReadonlySet<string> = new Set([
+  "said",
+  "tool",
+  "retrying",
+  "completed",
+  "failed",
+  "timeout",
+  "cancelled",
+]);
 const ENDS: ReadonlySet<string> = new Set(["completed", "failed", "timeout", "cancelled", "deleted"]);
-const CONTROL: ReadonlySet<string> = new Set(["hello", "subscribed", "snapshot", "tasks", "text", "heartbeat", "pong", "error"]);
+const CONTROL: ReadonlySet<string> = new Set([
+  "hello",
+  "subscribed",
+  "snapshot",
+  "tasks",
+  "text",
+  "heartbeat",
+  "pong",
+  "error",
+]);
 
 export class World {
   readonly tasks = new Tasks();
@@ -138,7 +163,8 @@ export class World {
   /** A request is open from its question to its answer, or to the end of who asked. */
   private asked(event: Event): void {
     const open = this.requests.peek();
-    const over = (request: Request) => request.id === event.request_id || (ENDS.has(event.type) && request.task_id === event.task_id);
+    const over = (request: Request) =>
+      request.id === event.request_id || (ENDS.has(event.type) && request.task_id === event.task_id);
     const replied = event.type === "replied" && event.request_id ? open.get(event.request_id) : undefined;
     if (replied) this.withdrawn.value = replied;
     const added = event.type === "asked" && event.request ? event.request : null;

@@ -44,7 +44,8 @@ export class Tasks {
         }
         const before = old.peek();
         if (task.seq < before.seq) continue;
-        changed ||= before.status !== task.status || before.paused !== task.paused || before.label !== task.label;
+        changed ||=
+          before.status !== task.status || before.paused !== task.paused || before.label !== task.label;
         old.value = task;
       }
       if (came) this.structure.value++;

@@ -2,12 +2,16 @@
 import { DRAWN, HIDDEN, JOINING, PICTOGRAPHS, SPACES, TAG_FLAGS } from "./hidden";
 
 /** Colours and cursor moves of terminals: CSI, OSC and the short forms. */
-const ANSI = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]{0,2000}(?:\u0007|\u001b\\)|[PX^_][^\u001b]{0,2000}\u001b\\|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
+const ANSI =
+  /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]{0,2000}(?:\u0007|\u001b\\)|[PX^_][^\u001b]{0,2000}\u001b\\|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
 
 type Ranges = readonly (readonly [number, number])[];
 
 function set(...all: Ranges[]): string {
-  return all.flat().map(([first, last]) => `\\u{${first.toString(16)}}-\\u{${last.toString(16)}}`).join("");
+  return all
+    .flat()
+    .map(([first, last]) => `\\u{${first.toString(16)}}-\\u{${last.toString(16)}}`)
+    .join("");
 }
 
 /** A backslash is written out in front of `u{`, so that no text looks like another with a hidden character. */
@@ -28,7 +32,8 @@ function written(character: string): string {
 export function exact(text: string): string {
   return text.replace(EXACT, (character, at: number) => {
     if (character === "\n") return character;
-    if (character === "\t" && /(?:^|\n)[ \t]*$/.test(text.slice(text.lastIndexOf("\n", at) + 1, at))) return character;
+    if (character === "\t" && /(?:^|\n)[ \t]*$/.test(text.slice(text.lastIndexOf("\n", at) + 1, at)))
+      return character;
     return written(character);
   });
 }
@@ -48,14 +53,19 @@ export function clean(text: string): string {
   let before: string | undefined;
   for (let at = 0; at < characters.length; at++) {
     const character = characters[at]!;
-    const flag = character === "\u{1f3f4}" && TAG_FLAGS.find((flag) => characters.slice(at, at + 7).join("") === flag);
+    const flag =
+      character === "\u{1f3f4}" && TAG_FLAGS.find((flag) => characters.slice(at, at + 7).join("") === flag);
     if (flag) {
       out += flag;
       at += 6;
       earlier = before = undefined;
       continue;
     }
-    if (!IN_PROSE.test(character) || within(DRAWN, character) || spells(earlier, before, character, characters[at + 1])) {
+    if (
+      !IN_PROSE.test(character) ||
+      within(DRAWN, character) ||
+      spells(earlier, before, character, characters[at + 1])
+    ) {
       out += character;
       [earlier, before] = [before, character];
     } else {
@@ -66,14 +76,23 @@ export function clean(text: string): string {
 }
 
 /** Whether an invisible character is part of the spelling of its neighbours. */
-function spells(earlier: string | undefined, before: string | undefined, character: string, after: string | undefined): boolean {
+function spells(
+  earlier: string | undefined,
+  before: string | undefined,
+  character: string,
+  after: string | undefined,
+): boolean {
   const letter = (one: string | undefined) => within(JOINING, one) && !within(HIDDEN, one);
   switch (character) {
     case "\ufe0e":
     case "\ufe0f":
       return within(PICTOGRAPHS, before) || (/^[0-9#*]$/.test(before ?? "") && after === "\u20e3");
     case "\u200d":
-      if ((within(PICTOGRAPHS, before) || (before === "\ufe0f" && within(PICTOGRAPHS, earlier))) && within(PICTOGRAPHS, after)) return true;
+      if (
+        (within(PICTOGRAPHS, before) || (before === "\ufe0f" && within(PICTOGRAPHS, earlier))) &&
+        within(PICTOGRAPHS, after)
+      )
+        return true;
       return letter(before) && letter(after);
     case "\u200c":
       return letter(before) && letter(after);

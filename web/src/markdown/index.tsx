@@ -24,7 +24,10 @@ export function Markdown({ text }: { text: string }) {
       {body}
       {part.length < text.length && (
         <p>
-          <button type="button" class="button small" onClick={() => setLimit(limit + STEP)}>{t("app.more")}</button> <span class="quiet small">{t("app.cut", { count: text.length - part.length })}</span>
+          <button type="button" class="button small" onClick={() => setLimit(limit + STEP)}>
+            {t("app.more")}
+          </button>{" "}
+          <span class="quiet small">{t("app.cut", { count: text.length - part.length })}</span>
         </p>
       )}
     </div>
@@ -100,7 +103,12 @@ function block(token: Token, depth: number): ComponentChildren {
 function heading(token: Tokens.Heading, depth: number): JSX.Element {
   const content = inlines(token.tokens, depth + 1);
   // Inside lists and quotes it is no part of the outline.
-  if (depth > 0) return <p><strong>{content}</strong></p>;
+  if (depth > 0)
+    return (
+      <p>
+        <strong>{content}</strong>
+      </p>
+    );
   if (token.depth <= 2) return <h2>{content}</h2>;
   return token.depth === 3 ? <h3>{content}</h3> : <h4>{content}</h4>;
 }
@@ -109,15 +117,22 @@ function List({ list, depth }: { list: Tokens.List; depth: number }) {
   const [rows, setRows] = useState(MAX_ROWS);
   const items = list.items.slice(0, rows).map((item) => (
     <li>
-      {item.task && <span aria-label={item.checked ? t("app.yes") : t("app.no")}>{item.checked ? "☑ " : "☐ "}</span>}
-      {blocks(item.tokens.filter((token) => token.type !== "checkbox"), depth + 1)}
+      {item.task && (
+        <span aria-label={item.checked ? t("app.yes") : t("app.no")}>{item.checked ? "☑ " : "☐ "}</span>
+      )}
+      {blocks(
+        item.tokens.filter((token) => token.type !== "checkbox"),
+        depth + 1,
+      )}
     </li>
   ));
   const start = typeof list.start === "number" ? list.start : 1;
   return (
     <>
       {list.ordered ? <ol start={start}>{items}</ol> : <ul>{items}</ul>}
-      {list.items.length > rows && <More left={list.items.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />}
+      {list.items.length > rows && (
+        <More left={list.items.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />
+      )}
     </>
   );
 }
@@ -131,18 +146,42 @@ function Table({ table, depth }: { table: Tokens.Table; depth: number }) {
     <>
       <div class="table">
         <table>
-          <thead><tr>{table.header.slice(0, MAX_COLUMNS).map((at) => <th scope="col">{cell(at)}</th>)}</tr></thead>
-          <tbody>{table.rows.slice(0, rows).map((row) => <tr>{row.slice(0, MAX_COLUMNS).map((at) => <td>{cell(at)}</td>)}</tr>)}</tbody>
+          <thead>
+            <tr>
+              {table.header.slice(0, MAX_COLUMNS).map((at) => (
+                <th scope="col">{cell(at)}</th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {table.rows.slice(0, rows).map((row) => (
+              <tr>
+                {row.slice(0, MAX_COLUMNS).map((at) => (
+                  <td>{cell(at)}</td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
         </table>
       </div>
-      {table.header.length > MAX_COLUMNS && <p class="quiet small">{t("md.columns", { count: table.header.length - MAX_COLUMNS })}</p>}
-      {table.rows.length > rows && <More left={table.rows.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />}
+      {table.header.length > MAX_COLUMNS && (
+        <p class="quiet small">{t("md.columns", { count: table.header.length - MAX_COLUMNS })}</p>
+      )}
+      {table.rows.length > rows && (
+        <More left={table.rows.length - rows} onMore={() => setRows(rows + MAX_ROWS)} />
+      )}
     </>
   );
 }
 
 function More({ left, onMore }: { left: number; onMore: () => void }) {
-  return <p><button type="button" class="button small" onClick={onMore}>{t("app.more")} ({left})</button></p>;
+  return (
+    <p>
+      <button type="button" class="button small" onClick={onMore}>
+        {t("app.more")} ({left})
+      </button>
+    </p>
+  );
 }
 
 function inlines(tokens: readonly Token[] | undefined, depth: number): ComponentChildren {
@@ -166,9 +205,18 @@ function inline(token: Token, depth: number): ComponentChildren {
     case "escape":
       return (token as Tokens.Escape).text;
     case "link":
-      return <Link address={entities((token as Tokens.Link).href)} text={(token as Tokens.Link).text}>{inlines(inner, depth + 1)}</Link>;
+      return (
+        <Link address={entities((token as Tokens.Link).href)} text={(token as Tokens.Link).text}>
+          {inlines(inner, depth + 1)}
+        </Link>
+      );
     case "image":
-      return <Link address={entities((token as Tokens.Image).href)} text={(token as Tokens.Image).text}>{`${t("md.image")}: ${entities((token as Tokens.Image).text) || "–"}`}</Link>;
+      return (
+        <Link
+          address={entities((token as Tokens.Image).href)}
+          text={(token as Tokens.Image).text}
+        >{`${t("md.image")}: ${entities((token as Tokens.Image).text) || "–"}`}</Link>
+      );
     case "text":
       return inner ? inlines(inner, depth + 1) : entities((token as Tokens.Text).text);
     default:
@@ -179,11 +227,18 @@ function inline(token: Token, depth: number): ComponentChildren {
 /** A link that says where it goes. Anything but the web and mail stays text, with its address. */
 function Link({ address, text, children }: { address: string; text: string; children: ComponentChildren }) {
   const target = link(address);
-  if (!target) return <span title={t("md.link.bad")}>{children} <span class="host">({address.slice(0, 200)})</span></span>;
+  if (!target)
+    return (
+      <span title={t("md.link.bad")}>
+        {children} <span class="host">({address.slice(0, 200)})</span>
+      </span>
+    );
   const named = text === address || text === target.href;
   return (
     <>
-      <a href={target.href} target="_blank" rel="noopener noreferrer nofollow">{children}</a>
+      <a href={target.href} target="_blank" rel="noopener noreferrer nofollow">
+        {children}
+      </a>
       {!named && <span class="host"> ({target.host})</span>}
     </>
   );

@@ -11,15 +11,24 @@ export function ApprovalsPage() {
   const move = (by: number) => {
     const cards = [...document.querySelectorAll<HTMLElement>("main article")];
     const at = cards.findIndex((card) => card.contains(document.activeElement));
-    cards[Math.max(0, Math.min(cards.length - 1, at + by))]?.querySelector<HTMLElement>("button[data-default], input, button")?.focus();
+    cards[Math.max(0, Math.min(cards.length - 1, at + by))]
+      ?.querySelector<HTMLElement>("button[data-default], input, button")
+      ?.focus();
   };
   useTitle(t("approvals.title"));
   useKeys({ j: () => move(1), k: () => move(-1) });
   return (
     <div class="page">
-      <div class="head"><h1 class="grow">{t("approvals.title")}</h1><span class="quiet" role="status">{t("approvals.count", { count: list.length })}</span></div>
+      <div class="head">
+        <h1 class="grow">{t("approvals.title")}</h1>
+        <span class="quiet" role="status">
+          {t("approvals.count", { count: list.length })}
+        </span>
+      </div>
       {list.length === 0 && <p class="none">{t("approvals.empty")}</p>}
-      {list.map((request) => <RequestCard key={request.id} request={request} linked />)}
+      {list.map((request) => (
+        <RequestCard key={request.id} request={request} linked />
+      ))}
     </div>
   );
 }

@@ -1,7 +1,15 @@
 // Talking to the main agent: what it says while it says it, whom it sent out, what it asks.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { address, get, getPage, path, post, remove } from "../api/client";
-import type { MessageAccepted, NewMessage, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
+import type {
+  MessageAccepted,
+  NewMessage,
+  Session,
+  SessionDetail,
+  Task,
+  TranscriptItem,
+  Turn,
+} from "../api/types";
 import { moment, money, relative } from "../format";
 import { lang, t, word } from "../i18n";
 import { connection, mayAct, now, world } from "../live";
@@ -17,8 +25,25 @@ import { Said, Transcript } from "../ui/transcript";
 import { AgentSelect, ModeSelect } from "./new-task";
 import { ChildCard } from "./task";
 
-const MOVES: ReadonlySet<string> = new Set(["queued", "started", "completed", "failed", "timeout", "cancelled", "deleted"]);
-const SPEAKS: ReadonlySet<string> = new Set([...MOVES, "said", "tool", "asked", "replied", "retrying", "compacted", "delivery"]);
+const MOVES: ReadonlySet<string> = new Set([
+  "queued",
+  "started",
+  "completed",
+  "failed",
+  "timeout",
+  "cancelled",
+  "deleted",
+]);
+const SPEAKS: ReadonlySet<string> = new Set([
+  ...MOVES,
+  "said",
+  "tool",
+  "asked",
+  "replied",
+  "retrying",
+  "compacted",
+  "delivery",
+]);
 
 const SESSIONS = 50;
 
@@ -28,10 +53,17 @@ function fresh(): string {
 
 export function ChatPage({ session }: { session: string | null }) {
   const [listed, setListed] = useState(false);
-  const sessions = useLoad("sessions", (signal) => getPage<Session>(address("/api/sessions", { limit: SESSIONS }), signal), (event) => MOVES.has(event.type) && event.parent_id === null);
+  const sessions = useLoad(
+    "sessions",
+    (signal) => getPage<Session>(address("/api/sessions", { limit: SESSIONS }), signal),
+    (event) => MOVES.has(event.type) && event.parent_id === null,
+  );
   const first = sessions.data?.items;
   const [earlier, setEarlier] = useState<{ items: Session[]; cursor: string | null } | null>(null);
-  const list = [...(first ?? []), ...(earlier?.items ?? []).filter((old) => !first?.some((one) => one.session_id === old.session_id))];
+  const list = [
+    ...(first ?? []),
+    ...(earlier?.items ?? []).filter((old) => !first?.some((one) => one.session_id === old.session_id)),
+  ];
   // Sessions that speak meanwhile move to the front; where the earlier ones go on stays the same place.
   const next = earlier ? earlier.cursor : (sessions.data?.cursor ?? null);
   const more = async () => {
@@ -45,60 +77,121 @@ export function ChatPage({ session }: { session: string | null }) {
     if (to) go({ page: "chat", session: to }, true);
   }, [session, first]);
   const move = (by: number) => {
-    const next = list[Math.max(0, Math.min(list.length - 1, list.findIndex((other) => other.session_id === session) + by))];
+    const next =
+      list[
+        Math.max(0, Math.min(list.length - 1, list.findIndex((other) => other.session_id === session) + by))
+      ];
     if (next) go({ page: "chat", session: next.session_id });
   };
-  useKeys({ n: () => mayAct() && go({ page: "chat", session: fresh() }), j: () => move(1), k: () => move(-1), "/": () => document.querySelector<HTMLElement>(".compose textarea")?.focus(), i: () => document.querySelector<HTMLElement>(".compose textarea")?.focus() });
+  useKeys({
+    n: () => mayAct() && go({ page: "chat", session: fresh() }),
+    j: () => move(1),
+    k: () => move(-1),
+    "/": () => document.querySelector<HTMLElement>(".compose textarea")?.focus(),
+    i: () => document.querySelector<HTMLElement>(".compose textarea")?.focus(),
+  });
   return (
     <div class={`chat ${listed ? "listed" : ""}`}>
       <aside class="sessions" aria-label={t("chat.sessions")}>
-        <div class="row"><h2 class="grow">{t("chat.sessions")}</h2>{mayAct() && <button type="button" class="button small primary" onClick={() => (go({ page: "chat", session: fresh() }), setListed(false))}><Icon name="plus" size={13} />{t("chat.new")}</button>}</div>
+        <div class="row">
+          <h2 class="grow">{t("chat.sessions")}</h2>
+          {mayAct() && (
+            <button
+              type="button"
+              class="button small primary"
+              onClick={() => (go({ page: "chat", session: fresh() }), setListed(false))}
+            >
+              <Icon name="plus" size={13} />
+              {t("chat.new")}
+            </button>
+          )}
+        </div>
         <ul>
           {list.map((other) => (
             <li key={other.session_id}>
-              <a href={href({ page: "chat", session: other.session_id })} aria-current={other.session_id === session ? "page" : undefined}>
+              <a
+                href={href({ page: "chat", session: other.session_id })}
+                aria-current={other.session_id === session ? "page" : undefined}
+              >
                 <div class="cut">{line(other.title) || line(other.session_id)}</div>
-                <span><span class="grow cut">{relative(other.last_at, now.value)} · {t("chat.turns", { count: other.turns })}</span>{other.running ? <b class="s-running">{t("chat.running")}</b> : money(other.cost_usd)}</span>
+                <span>
+                  <span class="grow cut">
+                    {relative(other.last_at, now.value)} · {t("chat.turns", { count: other.turns })}
+                  </span>
+                  {other.running ? <b class="s-running">{t("chat.running")}</b> : money(other.cost_usd)}
+                </span>
               </a>
             </li>
           ))}
-          {next !== null && <li><button type="button" class="button small" onClick={() => void more()}>{t("chat.earlier")}</button></li>}
+          {next !== null && (
+            <li>
+              <button type="button" class="button small" onClick={() => void more()}>
+                {t("chat.earlier")}
+              </button>
+            </li>
+          )}
           {first?.length === 0 && <li class="none small">{t("chat.none")}</li>}
         </ul>
         {sessions.problem && <Trouble problem={sessions.problem} again={sessions.reload} />}
       </aside>
-      {session ? <Talk key={session} id={session} onList={() => setListed(true)} /> : sessions.data && !mayAct() ? <p class="none">{t("chat.readOnly")}</p> : <Loading />}
+      {session ? (
+        <Talk key={session} id={session} onList={() => setListed(true)} />
+      ) : sessions.data && !mayAct() ? (
+        <p class="none">{t("chat.readOnly")}</p>
+      ) : (
+        <Loading />
+      )}
     </div>
   );
 }
 
 /** Words that were sent and are in no answer of the server yet. */
-interface Sent { text: string; task: string; steered: boolean }
+interface Sent {
+  text: string;
+  task: string;
+  steered: boolean;
+}
 
 function Talk({ id, onList }: { id: string; onList: () => void }) {
   const [older, setOlder] = useState<Turn[]>([]);
   const [sent, setSent] = useState<Sent[]>([]);
-  const detail: Loaded<SessionDetail | null> = useLoad<SessionDetail | null>(`session/${id}`, async (signal) => {
-    try {
-      const session = await get<SessionDetail>(path`/api/sessions/${id}`, signal);
-      world.tasks.put(session.turns_list.flatMap((turn) => [turn.task, ...turn.children]));
-      return session;
-    } catch (error) {
-      // A session is there from its first message on.
-      if (error instanceof Error && "status" in error && error.status === 404) return null;
-      throw error;
-    }
-  }, (event) => event.session_id === id ? SPEAKS.has(event.type) : turns.some((turn) => turn.task.task_id === event.root_id) && (event.type === "queued" || event.type === "delivery"));
+  const detail: Loaded<SessionDetail | null> = useLoad<SessionDetail | null>(
+    `session/${id}`,
+    async (signal) => {
+      try {
+        const session = await get<SessionDetail>(path`/api/sessions/${id}`, signal);
+        world.tasks.put(session.turns_list.flatMap((turn) => [turn.task, ...turn.children]));
+        return session;
+      } catch (error) {
+        // A session is there from its first message on.
+        if (error instanceof Error && "status" in error && error.status === 404) return null;
+        throw error;
+      }
+    },
+    (event) =>
+      event.session_id === id
+        ? SPEAKS.has(event.type)
+        : turns.some((turn) => turn.task.task_id === event.root_id) &&
+          (event.type === "queued" || event.type === "delivery"),
+  );
   const turns: Turn[] = [...older, ...(detail.data?.turns_list ?? [])];
   const last = turns.at(-1);
   const current = last && (world.tasks.get(last.task.task_id)?.value ?? last.task);
   // What the server tells by itself is not shown a second time, whichever of the two came first.
-  const told = (one: Sent) => turns.some((turn) => turn.task.task_id === one.task && (!one.steered || turn.items.some((item) => item.text.includes(one.text))));
+  const told = (one: Sent) =>
+    turns.some(
+      (turn) =>
+        turn.task.task_id === one.task &&
+        (!one.steered || turn.items.some((item) => item.text.includes(one.text))),
+    );
   const untold = sent.filter((one) => !told(one));
   const running = (current && !ENDED.has(current.status)) || untold.some((one) => !one.steered);
   // For good: its turn may be deleted later.
   useEffect(() => void (untold.length < sent.length && setSent(untold)));
-  useEffect(() => connection.subscribe({ id: `text/${id}`, scope: "session", session_id: id, text: true }), [id]);
+  useEffect(
+    () => connection.subscribe({ id: `text/${id}`, scope: "session", session_id: id, text: true }),
+    [id],
+  );
   useTitle(detail.data ? detail.data.title : t("chat.title"));
   const more = async () => {
     const before = turns[0]?.task.task_id;
@@ -107,26 +200,63 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   };
   return (
     <section class="talk" aria-label={t("chat.title")}>
-      <p class="visually-hidden" role="status">{current ? word("status", current.status) : ""}</p>
-      <Scroller watch={[turns.length, detail.data, untold.length]} text={current && running ? current.task_id : null}>
-        <div class="row narrow"><button type="button" class="button small" onClick={onList}><Icon name="list" />{t("chat.list")}</button></div>
+      <p class="visually-hidden" role="status">
+        {current ? word("status", current.status) : ""}
+      </p>
+      <Scroller
+        watch={[turns.length, detail.data, untold.length]}
+        text={current && running ? current.task_id : null}
+      >
+        <div class="row narrow">
+          <button type="button" class="button small" onClick={onList}>
+            <Icon name="list" />
+            {t("chat.list")}
+          </button>
+        </div>
         <h1 class="visually-hidden">{detail.data ? line(detail.data.title) : t("chat.new")}</h1>
         {detail.problem && <Trouble problem={detail.problem} again={detail.reload} />}
         {detail.data === undefined && !detail.problem && <Loading />}
-        {detail.data === null && untold.length === 0 && <p class="none">{t(mayAct() ? "chat.empty" : "chat.readOnly")}</p>}
-        {detail.data && detail.data.turns > turns.length && <button type="button" class="button small" onClick={() => void more()}>{t("chat.older")}</button>}
-        {turns.map((turn) => <TurnView key={turn.task.task_id} turn={turn} />)}
-        {untold.map((one) => <div class="mine" key={one.task + one.text}>{clean(one.text)}</div>)}
-        {detail.data && detail.data.grants.length > 0 && <Grants session={id} grants={detail.data.grants} onGone={detail.reload} />}
+        {detail.data === null && untold.length === 0 && (
+          <p class="none">{t(mayAct() ? "chat.empty" : "chat.readOnly")}</p>
+        )}
+        {detail.data && detail.data.turns > turns.length && (
+          <button type="button" class="button small" onClick={() => void more()}>
+            {t("chat.older")}
+          </button>
+        )}
+        {turns.map((turn) => (
+          <TurnView key={turn.task.task_id} turn={turn} />
+        ))}
+        {untold.map((one) => (
+          <div class="mine" key={one.task + one.text}>
+            {clean(one.text)}
+          </div>
+        ))}
+        {detail.data && detail.data.grants.length > 0 && (
+          <Grants session={id} grants={detail.data.grants} onGone={detail.reload} />
+        )}
         <Requests roots={turns.map((turn) => turn.task.task_id)} />
       </Scroller>
-      <Compose id={id} running={running ? (current?.task_id ?? null) : null} first={turns.length === 0} onSent={(one) => (setSent([...untold, one]), detail.reload())} />
+      <Compose
+        id={id}
+        running={running ? (current?.task_id ?? null) : null}
+        first={turns.length === 0}
+        onSent={(one) => (setSent([...untold, one]), detail.reload())}
+      />
     </section>
   );
 }
 
 /** Stays at the end while something is added, unless the reader went up. */
-function Scroller({ watch, text, children }: { watch: unknown[]; text: string | null; children: preact.ComponentChildren }) {
+function Scroller({
+  watch,
+  text,
+  children,
+}: {
+  watch: unknown[];
+  text: string | null;
+  children: preact.ComponentChildren;
+}) {
   const area = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
   const top = useRef(0);
@@ -138,7 +268,9 @@ function Scroller({ watch, text, children }: { watch: unknown[]; text: string | 
     // Texts grow after they were drawn, when the parser of Markdown arrives.
     const inner = area.current?.firstElementChild;
     if (!inner) return;
-    const observer = new ResizeObserver(() => stick.current && area.current && (area.current.scrollTop = area.current.scrollHeight));
+    const observer = new ResizeObserver(
+      () => stick.current && area.current && (area.current.scrollTop = area.current.scrollHeight),
+    );
     observer.observe(inner);
     return () => observer.disconnect();
   }, []);
@@ -149,13 +281,18 @@ function Scroller({ watch, text, children }: { watch: unknown[]; text: string | 
     stick.current = atEnd || (stick.current && element.scrollTop >= top.current);
     top.current = element.scrollTop;
   };
-  return <div class="said" ref={area} onScroll={scrolled} tabIndex={0} role="group" aria-label={t("chat.title")}><div>{children}</div></div>;
+  return (
+    <div class="said" ref={area} onScroll={scrolled} tabIndex={0} role="group" aria-label={t("chat.title")}>
+      <div>{children}</div>
+    </div>
+  );
 }
 
 const MINE: ReadonlySet<string> = new Set(["user", "steer"]);
 
 /** A part of a turn: words of a person, of the agent, the report of a child, or work, which is folded. */
-export type Part = { kind: "mine" | "said" | "report"; item: TranscriptItem } | { kind: "work"; items: TranscriptItem[] };
+export type Part =
+  { kind: "mine" | "said" | "report"; item: TranscriptItem } | { kind: "work"; items: TranscriptItem[] };
 
 /** A turn in the order in which it happened. A result goes to its call, wherever that stands. */
 export function flow(items: readonly TranscriptItem[]): Part[] {
@@ -197,39 +334,100 @@ function TurnView({ turn }: { turn: Turn }) {
   const spoken = world.text(task.task_id).value;
   const running = !ENDED.has(task.status);
   const waiting = waits(task);
-  const until = turn.items.reduce((last, item) => (item.kind === "assistant" || item.kind === "finished" ? Math.max(last, item.seq) : last), 0);
+  const until = turn.items.reduce(
+    (last, item) => (item.kind === "assistant" || item.kind === "finished" ? Math.max(last, item.seq) : last),
+    0,
+  );
   const place = childrenAt(parts);
   const draw = (part: Part, at: number) => {
     switch (part.kind) {
       case "mine":
-        return <div class="mine" key={part.item.seq}>{clean(part.item.text)}</div>;
+        return (
+          <div class="mine" key={part.item.seq}>
+            {clean(part.item.text)}
+          </div>
+        );
       case "said":
         return <Markdown key={part.item.seq} text={part.item.text} />;
       case "report":
         return <Said key={part.item.seq} item={part.item} />;
       case "work":
-        return <details class="steps" key={`work-${at}`}><summary>{t("chat.work", { count: part.items.length })}</summary><Transcript task={task.task_id} items={part.items} until={until} /></details>;
+        return (
+          <details class="steps" key={`work-${at}`}>
+            <summary>{t("chat.work", { count: part.items.length })}</summary>
+            <Transcript task={task.task_id} items={part.items} until={until} />
+          </details>
+        );
     }
   };
   return (
     <article class="turn">
       {!parts.some((part) => part.kind === "mine") && <div class="mine">{clean(turn.task.message)}</div>}
       {parts.slice(0, place).map(draw)}
-      {turn.children.length > 0 && <div><h2 class="quiet small">{t("chat.children")}</h2><ul class="kids">{turn.children.slice(0, 200).map((child) => <li key={child.task_id}><ChildCard id={child.task_id} base={task.depth} /></li>)}</ul></div>}
+      {turn.children.length > 0 && (
+        <div>
+          <h2 class="quiet small">{t("chat.children")}</h2>
+          <ul class="kids">
+            {turn.children.slice(0, 200).map((child) => (
+              <li key={child.task_id}>
+                <ChildCard id={child.task_id} base={task.depth} />
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
       {parts.slice(place).map((part, at) => draw(part, at + place))}
-      {spoken && running && <div class="speaking"><Markdown text={spoken} /></div>}
-      <p class="row wrap small quiet"><StatusText task={task} />{waiting && <span>{waiting}</span>}<Elapsed task={task} /><span>{money(task.total_usage.cost_usd)}</span><a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a></p>
+      {spoken && running && (
+        <div class="speaking">
+          <Markdown text={spoken} />
+        </div>
+      )}
+      <p class="row wrap small quiet">
+        <StatusText task={task} />
+        {waiting && <span>{waiting}</span>}
+        <Elapsed task={task} />
+        <span>{money(task.total_usage.cost_usd)}</span>
+        <a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a>
+      </p>
       {task.error && <p class="trouble">{clean(task.error)}</p>}
     </article>
   );
 }
 
 /** What a person allowed for the whole session, and may take back. */
-function Grants({ session, grants, onGone }: { session: string; grants: SessionDetail["grants"]; onGone: () => void }) {
-  const revoke = (rule: string) => void attempt(remove(address(path`/api/sessions/${session}/grants`, { rule })), () => t("done.revoke", { rule: exactLine(rule) })).then(onGone);
+function Grants({
+  session,
+  grants,
+  onGone,
+}: {
+  session: string;
+  grants: SessionDetail["grants"];
+  onGone: () => void;
+}) {
+  const revoke = (rule: string) =>
+    void attempt(remove(address(path`/api/sessions/${session}/grants`, { rule })), () =>
+      t("done.revoke", { rule: exactLine(rule) }),
+    ).then(onGone);
   return (
-    <details class="card"><summary>{t("chat.grants")} ({grants.length})</summary>
-      <ul class="todo">{grants.map((grant) => <li key={grant.rule}><code class="grow">{line(grant.rule)}</code><span class="quiet small">{line(grant.by)}, {moment(grant.at)}</span>{world.me.value?.role === "admin" && <button type="button" class="button small" onClick={() => revoke(grant.rule)}>{t("chat.revoke")}</button>}</li>)}</ul>
+    <details class="card">
+      <summary>
+        {t("chat.grants")} ({grants.length})
+      </summary>
+      <ul class="todo">
+        {grants.map((grant) => (
+          <li key={grant.rule}>
+            <code class="grow">{line(grant.rule)}</code>
+            <span class="quiet small">
+              {line(grant.by)}, {moment(grant.at)}
+            </span>
+            {world.me.value?.role === "admin" && (
+              <button type="button" class="button small" onClick={() => revoke(grant.rule)}>
+                {t("chat.revoke")}
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
     </details>
   );
 }
@@ -237,10 +435,26 @@ function Grants({ session, grants, onGone }: { session: string; grants: SessionD
 /** What its turns ask. Not by the name of the session: another tenant may have one of the same name. */
 function Requests({ roots }: { roots: string[] }) {
   const open = [...world.requests.value.values()].filter((request) => roots.includes(request.root_id));
-  return <>{open.map((request) => <RequestCard key={request.id} request={request} linked />)}</>;
+  return (
+    <>
+      {open.map((request) => (
+        <RequestCard key={request.id} request={request} linked />
+      ))}
+    </>
+  );
 }
 
-function Compose({ id, running, first, onSent }: { id: string; running: string | null; first: boolean; onSent: (sent: Sent) => void }) {
+function Compose({
+  id,
+  running,
+  first,
+  onSent,
+}: {
+  id: string;
+  running: string | null;
+  first: boolean;
+  onSent: (sent: Sent) => void;
+}) {
   const [text, setText] = useDraft(`chat.${id}`);
   const [busy, setBusy] = useState(false);
   if (!mayAct()) return null;
@@ -251,31 +465,76 @@ function Compose({ id, running, first, onSent }: { id: string; running: string |
     const form = new FormData(event.currentTarget as HTMLFormElement);
     const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
     setBusy(true);
-    const done = await attempt(post<MessageAccepted>(path`/api/sessions/${id}/messages`, { text: words, agent: value("agent"), mode: value("mode") as NewMessage["mode"], workspace: value("workspace"), lang: lang.value } satisfies NewMessage));
+    const done = await attempt(
+      post<MessageAccepted>(path`/api/sessions/${id}/messages`, {
+        text: words,
+        agent: value("agent"),
+        mode: value("mode") as NewMessage["mode"],
+        workspace: value("workspace"),
+        lang: lang.value,
+      } satisfies NewMessage),
+    );
     setBusy(false);
     if (!done) return;
     setText("");
     if (done.steered) say(t("chat.steered"));
     onSent({ text: words, task: done.task_id, steered: done.steered });
   };
-  const stop = () => running && void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${running}/cancel`, {}), (done) => t("done.cancel", { count: done.cancelled.length }));
+  const stop = () =>
+    running &&
+    void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${running}/cancel`, {}), (done) =>
+      t("done.cancel", { count: done.cancelled.length }),
+    );
   return (
     <div class="compose">
       <form onSubmit={send}>
-        <textarea class="field" rows={2} aria-label={t("chat.message")} placeholder={t(running ? "chat.steer.hint" : "chat.hint")} value={text} onInput={(event) => setText(event.currentTarget.value)}
-          onKeyDown={(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && (event.preventDefault(), event.currentTarget.form?.requestSubmit())} />
+        <textarea
+          class="field"
+          rows={2}
+          aria-label={t("chat.message")}
+          placeholder={t(running ? "chat.steer.hint" : "chat.hint")}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+          onKeyDown={(event) =>
+            event.key === "Enter" &&
+            !event.shiftKey &&
+            !event.isComposing &&
+            (event.preventDefault(), event.currentTarget.form?.requestSubmit())
+          }
+        />
         <div class="row wrap">
-          <button type="submit" class="button primary" disabled={busy || !text.trim()}>{t("do.send")}</button>
-          {running && <button type="button" class="button danger" onClick={stop}>{t("do.stop")}</button>}
+          <button type="submit" class="button primary" disabled={busy || !text.trim()}>
+            {t("do.send")}
+          </button>
+          {running && (
+            <button type="button" class="button danger" onClick={stop}>
+              {t("do.stop")}
+            </button>
+          )}
           {!running && (
-            <details class="grow" key={String(first)}><summary class="small quiet">{t("chat.options")}</summary>
+            <details class="grow" key={String(first)}>
+              <summary class="small quiet">{t("chat.options")}</summary>
               <div class="row wrap">
-                <label class="labelled">{t("new.agent")}<AgentSelect main /></label><label class="labelled">{t("new.mode")}<ModeSelect /></label>
-                <label class="labelled grow">{t("new.workspace")}<input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} /></label>
+                <label class="labelled">
+                  {t("new.agent")}
+                  <AgentSelect main />
+                </label>
+                <label class="labelled">
+                  {t("new.mode")}
+                  <ModeSelect />
+                </label>
+                <label class="labelled grow">
+                  {t("new.workspace")}
+                  <input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} />
+                </label>
               </div>
             </details>
           )}
-          {running && <span class="small quiet" role="status">{word("status", "running")}</span>}
+          {running && (
+            <span class="small quiet" role="status">
+              {word("status", "running")}
+            </span>
+          )}
         </div>
       </form>
     </div>

@@ -11,7 +11,9 @@ import { Dialog, say, told } from "../ui/parts";
 
 /** What each role may choose; the server decides. */
 export function modes(): string[] {
-  return world.me.value?.role === "admin" ? ["default", "plan", "accept_edits", "dont_ask", "yolo"] : ["default", "plan", "dont_ask"];
+  return world.me.value?.role === "admin"
+    ? ["default", "plan", "accept_edits", "dont_ask", "yolo"]
+    : ["default", "plan", "dont_ask"];
 }
 
 export function NewTask({ onClose }: { onClose: () => void }) {
@@ -28,7 +30,14 @@ export function NewTask({ onClose }: { onClose: () => void }) {
     let task: Task;
     try {
       task = await post<Task>("/api/tasks", {
-        message, label: value("label"), agent: value("agent"), mode: value("mode") as Body["mode"], priority: value("priority") as Body["priority"], workspace: value("workspace"), isolation: form.get("isolation") ? "worktree" : undefined, lang: lang.value,
+        message,
+        label: value("label"),
+        agent: value("agent"),
+        mode: value("mode") as Body["mode"],
+        priority: value("priority") as Body["priority"],
+        workspace: value("workspace"),
+        isolation: form.get("isolation") ? "worktree" : undefined,
+        lang: lang.value,
       } satisfies Body);
     } catch (error) {
       // Here, where the form is: a note would be behind the dialog.
@@ -46,29 +55,71 @@ export function NewTask({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title={t("new.title")} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <label class="labelled">{t("new.message")}
-          <textarea class="field" rows={5} required autofocus value={message} onInput={(event) => setMessage(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.currentTarget.form?.requestSubmit()} />
+        <label class="labelled">
+          {t("new.message")}
+          <textarea
+            class="field"
+            rows={5}
+            required
+            autofocus
+            value={message}
+            onInput={(event) => setMessage(event.currentTarget.value)}
+            onKeyDown={(event) =>
+              event.key === "Enter" &&
+              (event.ctrlKey || event.metaKey) &&
+              event.currentTarget.form?.requestSubmit()
+            }
+          />
         </label>
         <div class="row wrap">
-          <label class="labelled">{t("new.agent")}<AgentSelect /></label>
-          <label class="labelled">{t("new.mode")}<ModeSelect /></label>
-          <label class="labelled">{t("new.priority")}
-            <select class="field" name="priority">{["normal", "high", "low"].map((priority) => <option key={priority} value={priority}>{word("priority", priority)}</option>)}</select>
+          <label class="labelled">
+            {t("new.agent")}
+            <AgentSelect />
+          </label>
+          <label class="labelled">
+            {t("new.mode")}
+            <ModeSelect />
+          </label>
+          <label class="labelled">
+            {t("new.priority")}
+            <select class="field" name="priority">
+              {["normal", "high", "low"].map((priority) => (
+                <option key={priority} value={priority}>
+                  {word("priority", priority)}
+                </option>
+              ))}
+            </select>
           </label>
         </div>
         <details>
           <summary>{t("new.options")}</summary>
           <div class="stack">
-            <label class="labelled">{t("new.label")}<input class="field" name="label" maxLength={200} /></label>
-            <label class="labelled">{t("new.workspace")}<input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} /></label>
-            <label class="check"><input type="checkbox" name="isolation" />{t("new.isolation")}</label>
+            <label class="labelled">
+              {t("new.label")}
+              <input class="field" name="label" maxLength={200} />
+            </label>
+            <label class="labelled">
+              {t("new.workspace")}
+              <input class="field mono" name="workspace" placeholder={t("new.workspace.hint")} />
+            </label>
+            <label class="check">
+              <input type="checkbox" name="isolation" />
+              {t("new.isolation")}
+            </label>
           </div>
         </details>
-        {wrong && <div class="trouble" role="alert">{t("app.error", { what: wrong })}</div>}
+        {wrong && (
+          <div class="trouble" role="alert">
+            {t("app.error", { what: wrong })}
+          </div>
+        )}
         <div class="row end">
-          <button type="button" class="button" onClick={onClose}>{t("app.cancel")}</button>
-          <button type="submit" class="button primary" disabled={busy || !message.trim()}>{t("new.start")}</button>
+          <button type="button" class="button" onClick={onClose}>
+            {t("app.cancel")}
+          </button>
+          <button type="submit" class="button primary" disabled={busy || !message.trim()}>
+            {t("new.start")}
+          </button>
         </div>
       </form>
     </Dialog>
@@ -80,11 +131,23 @@ export function AgentSelect({ main = false }: { main?: boolean }) {
   return (
     <select class="field" name="agent">
       <option value="">–</option>
-      {shown.map((agent) => <option key={agent.name} value={agent.name}>{line(agent.name)}</option>)}
+      {shown.map((agent) => (
+        <option key={agent.name} value={agent.name}>
+          {line(agent.name)}
+        </option>
+      ))}
     </select>
   );
 }
 
 export function ModeSelect() {
-  return <select class="field" name="mode">{modes().map((mode) => <option key={mode} value={mode}>{word("mode", mode)}</option>)}</select>;
+  return (
+    <select class="field" name="mode">
+      {modes().map((mode) => (
+        <option key={mode} value={mode}>
+          {word("mode", mode)}
+        </option>
+      ))}
+    </select>
+  );
 }

@@ -8,7 +8,16 @@ import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
 import { agents, loadTasks, mayAct, world } from "../live";
 import { backOff } from "../live/connection";
-import { flatten, fromQuery, isFiltered, MAX_INDENT, NO_FILTER, toQuery, type Filter, type Line } from "../live/flatten";
+import {
+  flatten,
+  fromQuery,
+  isFiltered,
+  MAX_INDENT,
+  NO_FILTER,
+  toQuery,
+  type Filter,
+  type Line,
+} from "../live/flatten";
 import { line } from "../markdown/clean";
 import { go, href, place } from "../router";
 import { act, Actions, possible, type Action } from "../ui/actions";
@@ -26,7 +35,12 @@ const PAGE = 500;
 const REFRESHED = 1_000;
 const KEPT = "sortie.tasks";
 
-interface Kept { filter: Filter; folded: string[]; chosen: string | null; scroll: number }
+interface Kept {
+  filter: Filter;
+  folded: string[];
+  chosen: string | null;
+  scroll: number;
+}
 
 function kept(): Kept {
   const none: Kept = { filter: NO_FILTER, folded: [], chosen: null, scroll: 0 };
@@ -54,18 +68,36 @@ interface Reach {
 }
 
 /** How far the list is loaded for the filter that is set: the oldest id, and where to go on. */
-const reach = signal<Reach>({ oldest: "~", cursor: null, done: false, busy: false, problem: null, matched: new Set() });
+const reach = signal<Reach>({
+  oldest: "~",
+  cursor: null,
+  done: false,
+  busy: false,
+  problem: null,
+  matched: new Set(),
+});
 
 /** Filters that look at what changes need the list again when it does; without them only comings and goings matter. */
 const lines = computed<Line[]>(() => {
   void world.tasks.structure.value;
   if (filter.value.statuses.length > 0 || filter.value.text) void world.tasks.states.value;
   const { done, oldest, matched } = reach.value;
-  return flatten(world.tasks, folded.value, filter.value, done || isFiltered(filter.value) ? "" : oldest, matched);
+  return flatten(
+    world.tasks,
+    folded.value,
+    filter.value,
+    done || isFiltered(filter.value) ? "" : oldest,
+    matched,
+  );
 });
 
 effect(() => {
-  const state: Kept = { filter: filter.value, folded: [...folded.value].slice(-500), chosen: chosen.value, scroll: scrolled };
+  const state: Kept = {
+    filter: filter.value,
+    folded: [...folded.value].slice(-500),
+    chosen: chosen.value,
+    scroll: scrolled,
+  };
   sessionStorage.setItem(KEPT, JSON.stringify(state));
 });
 
@@ -79,14 +111,24 @@ async function load(again: boolean): Promise<void> {
   clearTimeout(retry);
   const abort = (loading = new AbortController());
   const set = filter.peek();
-  const query = { q: set.text || undefined, status: set.statuses.join(",") || undefined, agent: set.agent || undefined, session_id: set.session || undefined };
+  const query = {
+    q: set.text || undefined,
+    status: set.statuses.join(",") || undefined,
+    agent: set.agent || undefined,
+    session_id: set.session || undefined,
+  };
   let { cursor, oldest } = again ? { cursor: null, oldest: "~" } : reach.peek();
   reach.value = { ...reach.peek(), busy: true, problem: null };
   try {
     const before = new Set(Array.from(world.tasks.all(), (task) => task.peek().task_id));
     const seen = new Set<string>();
     do {
-      const page = await loadTasks(query, cursor, !again ? PAGE : seen.size > 0 ? REFRESHED : FIRST_PAGE, abort.signal);
+      const page = await loadTasks(
+        query,
+        cursor,
+        !again ? PAGE : seen.size > 0 ? REFRESHED : FIRST_PAGE,
+        abort.signal,
+      );
       if (abort.signal.aborted) return;
       cursor = page.cursor;
       for (const id of page.ids) {
@@ -158,7 +200,11 @@ export function TasksPage() {
   return (
     <div class="page full">
       <h1 class="visually-hidden">{t("tasks.title")}</h1>
-      <Filters search={search} onNew={() => setCreating(true)} onDown={() => (list.current?.focus(), move(0))} />
+      <Filters
+        search={search}
+        onNew={() => setCreating(true)}
+        onDown={() => (list.current?.focus(), move(0))}
+      />
       {reach.value.problem && <Trouble problem={reach.value.problem} again={() => void load(true)} />}
       <Tree list={list} />
       <Chosen />
@@ -203,37 +249,100 @@ function doIt(action: Action): void {
   if (possible(task).includes(wanted)) act(task, wanted);
 }
 
-function Filters({ search, onNew, onDown }: { search: { current: HTMLInputElement | null }; onNew: () => void; onDown: () => void }) {
+function Filters({
+  search,
+  onNew,
+  onDown,
+}: {
+  search: { current: HTMLInputElement | null };
+  onNew: () => void;
+  onDown: () => void;
+}) {
   const set = filter.value;
-  const stats = useLoad("stats", (signal) => get<Stats>("/api/tasks/stats", signal), (event) => COUNTED.has(event.type)).data;
+  const stats = useLoad(
+    "stats",
+    (signal) => get<Stats>("/api/tasks/stats", signal),
+    (event) => COUNTED.has(event.type),
+  ).data;
   const toggle = (status: Status) => {
-    const statuses = set.statuses.includes(status) ? set.statuses.filter((other) => other !== status) : [...set.statuses, status];
+    const statuses = set.statuses.includes(status)
+      ? set.statuses.filter((other) => other !== status)
+      : [...set.statuses, status];
     filter.value = { ...set, statuses };
   };
   return (
     <div class="filters" role="search">
-      <input ref={search} type="search" class="field search" aria-label={t("tasks.search")} placeholder={`${t("tasks.search.hint")}  /`} value={set.text} maxLength={200}
+      <input
+        ref={search}
+        type="search"
+        class="field search"
+        aria-label={t("tasks.search")}
+        placeholder={`${t("tasks.search.hint")}  /`}
+        value={set.text}
+        maxLength={200}
         onInput={(event) => (filter.value = { ...set, text: event.currentTarget.value })}
-        onKeyDown={(event) => (event.key === "Enter" || event.key === "ArrowDown") && !event.isComposing && (event.preventDefault(), onDown())} />
+        onKeyDown={(event) =>
+          (event.key === "Enter" || event.key === "ArrowDown") &&
+          !event.isComposing &&
+          (event.preventDefault(), onDown())
+        }
+      />
       <div class="chips" role="group" aria-label={t("tasks.filter.status")}>
         {STATUSES.map((status) => (
-          <button type="button" key={status} class="chip" aria-pressed={set.statuses.includes(status)} onClick={() => toggle(status)}>
-            <span class={`status s-${status}`}><StatusIcon mark={status} /></span>{word("status", status)} <b>{stats ? count(stats[status]) : ""}</b>
+          <button
+            type="button"
+            key={status}
+            class="chip"
+            aria-pressed={set.statuses.includes(status)}
+            onClick={() => toggle(status)}
+          >
+            <span class={`status s-${status}`}>
+              <StatusIcon mark={status} />
+            </span>
+            {word("status", status)} <b>{stats ? count(stats[status]) : ""}</b>
           </button>
         ))}
       </div>
-      <select class="field menu" aria-label={t("tasks.filter.agent")} value={set.agent} onChange={(event) => (filter.value = { ...set, agent: event.currentTarget.value })}>
-        <option value="">{t("tasks.filter.agent")}: {t("tasks.filter.any")}</option>
-        {agents.value.map((agent) => <option key={agent.name} value={agent.name}>{line(agent.name)}</option>)}
+      <select
+        class="field menu"
+        aria-label={t("tasks.filter.agent")}
+        value={set.agent}
+        onChange={(event) => (filter.value = { ...set, agent: event.currentTarget.value })}
+      >
+        <option value="">
+          {t("tasks.filter.agent")}: {t("tasks.filter.any")}
+        </option>
+        {agents.value.map((agent) => (
+          <option key={agent.name} value={agent.name}>
+            {line(agent.name)}
+          </option>
+        ))}
       </select>
       <Sessions />
-      {isFiltered(set) && <button type="button" class="button plain small" onClick={() => (filter.value = NO_FILTER)}>{t("tasks.filter.clear")}</button>}
-      {mayAct() && <button type="button" class="button primary small" onClick={onNew}><Icon name="plus" size={13} />{t("tasks.new")}</button>}
+      {isFiltered(set) && (
+        <button type="button" class="button plain small" onClick={() => (filter.value = NO_FILTER)}>
+          {t("tasks.filter.clear")}
+        </button>
+      )}
+      {mayAct() && (
+        <button type="button" class="button primary small" onClick={onNew}>
+          <Icon name="plus" size={13} />
+          {t("tasks.new")}
+        </button>
+      )}
     </div>
   );
 }
 
-const COUNTED: ReadonlySet<string> = new Set(["queued", "started", "completed", "failed", "timeout", "cancelled", "deleted"]);
+const COUNTED: ReadonlySet<string> = new Set([
+  "queued",
+  "started",
+  "completed",
+  "failed",
+  "timeout",
+  "cancelled",
+  "deleted",
+]);
 const MAX_SESSIONS = 100;
 
 function Sessions() {
@@ -246,9 +355,20 @@ function Sessions() {
   const set = filter.value;
   if (set.session) known.add(set.session);
   return (
-    <select class="field menu" aria-label={t("tasks.filter.session")} value={set.session} onChange={(event) => (filter.value = { ...set, session: event.currentTarget.value })}>
-      <option value="">{t("tasks.filter.session")}: {t("tasks.filter.any")}</option>
-      {[...known].sort().map((session) => <option key={session} value={session}>{line(session)}</option>)}
+    <select
+      class="field menu"
+      aria-label={t("tasks.filter.session")}
+      value={set.session}
+      onChange={(event) => (filter.value = { ...set, session: event.currentTarget.value })}
+    >
+      <option value="">
+        {t("tasks.filter.session")}: {t("tasks.filter.any")}
+      </option>
+      {[...known].sort().map((session) => (
+        <option key={session} value={session}>
+          {line(session)}
+        </option>
+      ))}
     </select>
   );
 }
@@ -266,7 +386,12 @@ function Tree({ list }: { list: { current: HTMLDivElement | null } }) {
   useLayoutEffect(() => {
     const element = list.current;
     if (!element) return;
-    const measure = () => setView((old) => ({ ...old, height: element.clientHeight - head(), row: parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row")) || 34 }));
+    const measure = () =>
+      setView((old) => ({
+        ...old,
+        height: element.clientHeight - head(),
+        row: parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row")) || 34,
+      }));
     const observer = new ResizeObserver(measure);
     observer.observe(element);
     element.scrollTop = scrolled;
@@ -275,30 +400,74 @@ function Tree({ list }: { list: { current: HTMLDivElement | null } }) {
   useEffect(() => {
     const index = all.findIndex((line) => line.id === at);
     const element = list.current;
-    if (element && index >= 0) element.scrollTop = intoView(index, element.scrollTop, element.clientHeight - head(), view.row);
+    if (element && index >= 0)
+      element.scrollTop = intoView(index, element.scrollTop, element.clientHeight - head(), view.row);
   }, [at]);
   useEffect(() => {
-    if (last >= all.length - 5 && !reach.value.done && !reach.value.busy && !reach.value.problem && reach.value.cursor) void load(false);
+    if (
+      last >= all.length - 5 &&
+      !reach.value.done &&
+      !reach.value.busy &&
+      !reach.value.problem &&
+      reach.value.cursor
+    )
+      void load(false);
   }, [last, all.length, reach.value]);
 
   return (
     <div class="grid">
-      <div class="scroll" ref={list} role="treegrid" tabIndex={0} aria-label={t("tasks.tree")} aria-rowcount={all.length + 1} aria-colcount={9} aria-activedescendant={shown ? `row-${at}` : undefined}
-        onScroll={(event) => (setView({ ...view, scroll: (scrolled = event.currentTarget.scrollTop) }))}>
-        <div role="rowgroup" ref={heads} class="heads"><div class="line" role="row" aria-rowindex={1}>
-          <span role="columnheader">{t("tasks.column.task")}</span>
-          <span role="columnheader" class="c-status">{t("tasks.column.status")}</span>
-          <span role="columnheader" class="c-progress">{t("tasks.column.progress")}</span>
-          <span role="columnheader" class="c-agent">{t("tasks.column.agent")}</span>
-          <span role="columnheader" class="c-waiting">{t("tasks.column.waiting")}</span>
-          <span role="columnheader" class="c-elapsed num">{t("tasks.column.elapsed")}</span>
-          <span role="columnheader" class="c-tools num">{t("tasks.column.tools")}</span>
-          <span role="columnheader" class="c-tokens num">{t("tasks.column.tokens")}</span>
-          <span role="columnheader" class="c-cost num">{t("tasks.column.cost")}</span>
-        </div></div>
+      <div
+        class="scroll"
+        ref={list}
+        role="treegrid"
+        tabIndex={0}
+        aria-label={t("tasks.tree")}
+        aria-rowcount={all.length + 1}
+        aria-colcount={9}
+        aria-activedescendant={shown ? `row-${at}` : undefined}
+        onScroll={(event) => setView({ ...view, scroll: (scrolled = event.currentTarget.scrollTop) })}
+      >
+        <div role="rowgroup" ref={heads} class="heads">
+          <div class="line" role="row" aria-rowindex={1}>
+            <span role="columnheader">{t("tasks.column.task")}</span>
+            <span role="columnheader" class="c-status">
+              {t("tasks.column.status")}
+            </span>
+            <span role="columnheader" class="c-progress">
+              {t("tasks.column.progress")}
+            </span>
+            <span role="columnheader" class="c-agent">
+              {t("tasks.column.agent")}
+            </span>
+            <span role="columnheader" class="c-waiting">
+              {t("tasks.column.waiting")}
+            </span>
+            <span role="columnheader" class="c-elapsed num">
+              {t("tasks.column.elapsed")}
+            </span>
+            <span role="columnheader" class="c-tools num">
+              {t("tasks.column.tools")}
+            </span>
+            <span role="columnheader" class="c-tokens num">
+              {t("tasks.column.tokens")}
+            </span>
+            <span role="columnheader" class="c-cost num">
+              {t("tasks.column.cost")}
+            </span>
+          </div>
+        </div>
         <div class="canvas" role="rowgroup" style={{ height: `${all.length * view.row}px` }}>
           {all.slice(first, last).map((line, offset) => (
-            <Row key={line.id} id={line.id} depth={line.depth} kids={line.children} open={line.open} index={first + offset} top={(first + offset) * view.row} selected={line.id === at} />
+            <Row
+              key={line.id}
+              id={line.id}
+              depth={line.depth}
+              kids={line.children}
+              open={line.open}
+              index={first + offset}
+              top={(first + offset) * view.row}
+              selected={line.id === at}
+            />
           ))}
         </div>
         {all.length === 0 && !reach.value.busy && !reach.value.problem && (
@@ -312,30 +481,86 @@ function Tree({ list }: { list: { current: HTMLDivElement | null } }) {
   );
 }
 
-interface RowProps { id: string; depth: number; kids: number; open: boolean; index: number; top: number; selected: boolean }
+interface RowProps {
+  id: string;
+  depth: number;
+  kids: number;
+  open: boolean;
+  index: number;
+  top: number;
+  selected: boolean;
+}
 
 /** Drawn again when its own task changes, or its place. */
 const Row = memo(function Row({ id, depth, kids, open, index, top, selected }: RowProps) {
   const task: Task | undefined = world.tasks.get(id)?.value;
   if (!task) return null;
   return (
-    <div id={`row-${id}`} class="line" role="row" aria-level={depth + 1} aria-rowindex={index + 2} aria-expanded={kids > 0 ? open : undefined} aria-selected={selected} style={{ transform: `translateY(${top}px)` }}
-      onClick={() => (chosen.value = id)} onDblClick={() => go({ page: "task", id, tab: "" })}>
+    <div
+      id={`row-${id}`}
+      class="line"
+      role="row"
+      aria-level={depth + 1}
+      aria-rowindex={index + 2}
+      aria-expanded={kids > 0 ? open : undefined}
+      aria-selected={selected}
+      style={{ transform: `translateY(${top}px)` }}
+      onClick={() => (chosen.value = id)}
+      onDblClick={() => go({ page: "task", id, tab: "" })}
+    >
       <div class="name" role="gridcell" style={{ paddingLeft: `${Math.min(depth, MAX_INDENT) * 18}px` }}>
-        {kids > 0
-          ? <button type="button" class="twist" tabIndex={-1} aria-expanded={open} aria-label={t(open ? "tasks.collapse" : "tasks.expand")} onClick={(event) => (event.stopPropagation(), twist(id, open))}><Icon name="chevron" size={12} /></button>
-          : <span class="twist" aria-hidden="true" />}
-        <a class="cut" tabIndex={-1} href={href({ page: "task", id, tab: "" })} title={line(task.message).slice(0, 300)}>{line(task.label)}</a>
+        {kids > 0 ? (
+          <button
+            type="button"
+            class="twist"
+            tabIndex={-1}
+            aria-expanded={open}
+            aria-label={t(open ? "tasks.collapse" : "tasks.expand")}
+            onClick={(event) => (event.stopPropagation(), twist(id, open))}
+          >
+            <Icon name="chevron" size={12} />
+          </button>
+        ) : (
+          <span class="twist" aria-hidden="true" />
+        )}
+        <a
+          class="cut"
+          tabIndex={-1}
+          href={href({ page: "task", id, tab: "" })}
+          title={line(task.message).slice(0, 300)}
+        >
+          {line(task.label)}
+        </a>
         {kids > 0 && !open && <span class="tag">{kids}</span>}
       </div>
-      <span role="gridcell" class="c-status"><StatusText task={task} /></span>
-      <span role="gridcell" class="c-progress"><Progress task={task} /></span>
-      <span role="gridcell" class="c-agent cut"><AgentName name={task.agent} /></span>
-      <span role="gridcell" class={`c-waiting cut ${task.waiting_on === "approval" || task.waiting_on === "question" ? "s-timeout" : "quiet"}`} title={waits(task)}>{waits(task)}</span>
-      <span role="gridcell" class="c-elapsed num quiet"><Elapsed task={task} /></span>
-      <span role="gridcell" class="c-tools num quiet">{count(task.tool_calls)}</span>
-      <span role="gridcell" class="c-tokens num quiet">{count(tokens(task.total_usage))}</span>
-      <span role="gridcell" class="c-cost num quiet">{money(task.total_usage.cost_usd)}</span>
+      <span role="gridcell" class="c-status">
+        <StatusText task={task} />
+      </span>
+      <span role="gridcell" class="c-progress">
+        <Progress task={task} />
+      </span>
+      <span role="gridcell" class="c-agent cut">
+        <AgentName name={task.agent} />
+      </span>
+      <span
+        role="gridcell"
+        class={`c-waiting cut ${task.waiting_on === "approval" || task.waiting_on === "question" ? "s-timeout" : "quiet"}`}
+        title={waits(task)}
+      >
+        {waits(task)}
+      </span>
+      <span role="gridcell" class="c-elapsed num quiet">
+        <Elapsed task={task} />
+      </span>
+      <span role="gridcell" class="c-tools num quiet">
+        {count(task.tool_calls)}
+      </span>
+      <span role="gridcell" class="c-tokens num quiet">
+        {count(tokens(task.total_usage))}
+      </span>
+      <span role="gridcell" class="c-cost num quiet">
+        {money(task.total_usage.cost_usd)}
+      </span>
     </div>
   );
 });
@@ -344,10 +569,16 @@ function Chosen() {
   const task = chosen.value ? world.tasks.get(chosen.value)?.value : undefined;
   return (
     <div class="foot">
-      <span class="quiet small" role="status">{reach.value.busy && lines.value.length > 0 ? t("tasks.loading") : t("tasks.shown", { count: `${lines.value.length}${reach.value.done ? "" : "+"}` })}</span>
+      <span class="quiet small" role="status">
+        {reach.value.busy && lines.value.length > 0
+          ? t("tasks.loading")
+          : t("tasks.shown", { count: `${lines.value.length}${reach.value.done ? "" : "+"}` })}
+      </span>
       {task && (
         <div class="row wrap" role="group" aria-label={t("tasks.chosen", { label: line(task.label) })}>
-          <a class="button small" href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a>
+          <a class="button small" href={href({ page: "task", id: task.task_id, tab: "" })}>
+            {t("do.open")}
+          </a>
           <Actions task={task} small />
         </div>
       )}

@@ -1,13 +1,43 @@
 // Where each span of a timeline is drawn. Pure, and bounded by the width of the screen.
 import type { SpanKind, Timeline, TimelineTask } from "../api/types";
 
-export interface View { from: number; until: number }
-export interface Bar { x: number; width: number; kind: SpanKind; critical: boolean; index: number }
-export interface Tick { x: number; text: string }
+export interface View {
+  from: number;
+  until: number;
+}
+export interface Bar {
+  x: number;
+  width: number;
+  kind: SpanKind;
+  critical: boolean;
+  index: number;
+}
+export interface Tick {
+  x: number;
+  text: string;
+}
 /** A task with times as numbers, its spans sorted by their beginning. */
-export interface Track { id: string; parent: string | null; label: string; agent: string; status: string; depth: number; spans: { from: number; until: number; kind: SpanKind; name: string; critical: boolean }[] }
+export interface Track {
+  id: string;
+  parent: string | null;
+  label: string;
+  agent: string;
+  status: string;
+  depth: number;
+  spans: { from: number; until: number; kind: SpanKind; name: string; critical: boolean }[];
+}
 
-export const KINDS: readonly SpanKind[] = ["slot", "model", "rate_limit", "tool", "approval", "question", "children", "paused", "other"];
+export const KINDS: readonly SpanKind[] = [
+  "slot",
+  "model",
+  "rate_limit",
+  "tool",
+  "approval",
+  "question",
+  "children",
+  "paused",
+  "other",
+];
 /** Nobody needs to see less than this at once. */
 export const SHORTEST_MS = 20;
 /** Bars thinner than this are joined with their neighbours. */
@@ -37,10 +67,24 @@ function byId(a: Track, b: Track): number {
 
 function track(task: TimelineTask): Track {
   const spans = task.spans
-    .map((span) => ({ from: Date.parse(span.from), until: Date.parse(span.until), kind: known(span.kind), name: span.name ?? "", critical: span.critical }))
+    .map((span) => ({
+      from: Date.parse(span.from),
+      until: Date.parse(span.until),
+      kind: known(span.kind),
+      name: span.name ?? "",
+      critical: span.critical,
+    }))
     .filter((span) => Number.isFinite(span.from) && span.until >= span.from)
     .sort((a, b) => a.from - b.from);
-  return { id: task.task_id, parent: task.parent_id, label: task.label, agent: task.agent, status: task.status, depth: task.depth, spans };
+  return {
+    id: task.task_id,
+    parent: task.parent_id,
+    label: task.label,
+    agent: task.agent,
+    status: task.status,
+    depth: task.depth,
+    spans,
+  };
 }
 
 function known(kind: string): SpanKind {
@@ -99,7 +143,10 @@ function within(view: View, all: View): View {
   return { from, until: from + length };
 }
 
-const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000];
+const STEPS = [
+  1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000,
+  600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 21_600_000, 43_200_000, 86_400_000,
+];
 const TICK_PX = 90;
 
 /** Marks of the axis, counted from the beginning of the tree. */

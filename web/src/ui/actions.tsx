@@ -23,11 +23,15 @@ export function act(task: Task, action: Action): void {
   switch (action) {
     case "cancel":
       return sure(t("do.cancel.sure", { label }), t("do.cancel"), t("do.cancel.no"), () => {
-        void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${id}/cancel`, {}), (done) => t("done.cancel", { count: done.cancelled.length }));
+        void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${id}/cancel`, {}), (done) =>
+          t("done.cancel", { count: done.cancelled.length }),
+        );
       });
     case "pause":
     case "resume":
-      void attempt(post<Task>(path`/api/tasks/${id}/${action}`), () => t(`done.${action}`)).then((task) => task && world.tasks.put([task]));
+      void attempt(post<Task>(path`/api/tasks/${id}/${action}`), () => t(`done.${action}`)).then(
+        (task) => task && world.tasks.put([task]),
+      );
       return;
     case "retry":
       void attempt(post<Task>(path`/api/tasks/${id}/retry`), () => t("done.retry")).then((task) => {
@@ -51,7 +55,12 @@ export function Actions({ task, small = false }: { task: Task; small?: boolean }
   return (
     <>
       {possible(task).map((action) => (
-        <button type="button" key={action} class={`button ${small ? "small" : ""} ${action === "delete" || action === "cancel" ? "danger" : ""}`} onClick={() => act(task, action)}>
+        <button
+          type="button"
+          key={action}
+          class={`button ${small ? "small" : ""} ${action === "delete" || action === "cancel" ? "danger" : ""}`}
+          onClick={() => act(task, action)}
+        >
           {t((action === "cancel" ? "do.cancel.short" : `do.${action}`) as Key)}
         </button>
       ))}

@@ -17,7 +17,9 @@ export function Pre({ text, safely = clean }: { text: string; safely?: Safe }) {
   const safe = useMemo(() => safely(part), [part]);
   return (
     <div class="block">
-      <pre class="code" tabIndex={0}>{safe}</pre>
+      <pre class="code" tabIndex={0}>
+        {safe}
+      </pre>
       {text.length > limit && <More left={text.length - limit} onMore={() => setLimit(limit + STEP)} />}
     </div>
   );
@@ -26,7 +28,9 @@ export function Pre({ text, safely = clean }: { text: string; safely?: Safe }) {
 function More({ left, onMore }: { left: number; onMore: () => void }) {
   return (
     <p class="row small">
-      <button type="button" class="button small" onClick={onMore}>{t("app.more")}</button>
+      <button type="button" class="button small" onClick={onMore}>
+        {t("app.more")}
+      </button>
       <span class="quiet">{t("app.cut", { count: left })}</span>
     </p>
   );
@@ -34,7 +38,13 @@ function More({ left, onMore }: { left: number; onMore: () => void }) {
 
 /** The class of a line of a unified diff. */
 export function diffKind(line: string): string {
-  if (line.startsWith("+++") || line.startsWith("---") || line.startsWith("diff ") || line.startsWith("index ")) return "file";
+  if (
+    line.startsWith("+++") ||
+    line.startsWith("---") ||
+    line.startsWith("diff ") ||
+    line.startsWith("index ")
+  )
+    return "file";
   if (line.startsWith("@@")) return "at";
   if (line.startsWith("+")) return "add";
   if (line.startsWith("-")) return "del";
@@ -47,10 +57,14 @@ export function Diff({ text, safely = clean }: { text: string; safely?: Safe }) 
   return (
     <div class="block">
       <pre class="code diff" tabIndex={0}>
-        {lines.slice(0, limit).map((line) => <span class={diffKind(line)}>{line || " "}</span>)}
+        {lines.slice(0, limit).map((line) => (
+          <span class={diffKind(line)}>{line || " "}</span>
+        ))}
       </pre>
       {lines.length > limit && (
-        <button type="button" class="button small" onClick={() => setLimit(limit + MAX_LINES * 5)}>{t("app.more")} ({lines.length - limit})</button>
+        <button type="button" class="button small" onClick={() => setLimit(limit + MAX_LINES * 5)}>
+          {t("app.more")} ({lines.length - limit})
+        </button>
       )}
     </div>
   );
@@ -63,7 +77,10 @@ export function looksLikeDiff(text: string): boolean {
 
 /** Every line of a change exactly, with its sign: a tab behind the sign indents. */
 export function exactDiff(text: string): string {
-  return text.split("\n").map((line) => (/^[+\- ]/.test(line) ? line[0] + exact(line.slice(1)) : exact(line))).join("\n");
+  return text
+    .split("\n")
+    .map((line) => (/^[+\- ]/.test(line) ? line[0] + exact(line.slice(1)) : exact(line)))
+    .join("\n");
 }
 
 /** What somebody decides by: nothing in it is hidden. */
@@ -76,10 +93,18 @@ const MAX_DEPTH = 12;
 
 /** A value of JSON, folded below its first level. */
 export function Json({ value, open = 1, safely = clean }: { value: unknown; open?: number; safely?: Safe }) {
-  return <div class="json"><Value value={value} open={open} depth={0} safely={safely} /></div>;
+  return (
+    <div class="json">
+      <Value value={value} open={open} depth={0} safely={safely} />
+    </div>
+  );
 }
 
-interface Shown { open: number; depth: number; safely: Safe }
+interface Shown {
+  open: number;
+  depth: number;
+  safely: Safe;
+}
 
 function Value({ value, open, depth, safely }: Shown & { value: unknown }) {
   if (typeof value === "string") return <Text text={value} safely={safely} />;
@@ -94,7 +119,15 @@ function Text({ text, safely }: { text: string; safely: Safe }) {
   return (
     <span class="s">
       {safely(long ? text.slice(0, 600) : text) || '""'}
-      {long && <> … <button type="button" class="button small" onClick={() => setAll(true)}>{t("app.all")}</button></>}
+      {long && (
+        <>
+          {" "}
+          …{" "}
+          <button type="button" class="button small" onClick={() => setAll(true)}>
+            {t("app.all")}
+          </button>
+        </>
+      )}
     </span>
   );
 }
@@ -107,13 +140,24 @@ function Group({ value, open, depth, safely }: Shown & { value: object }) {
   if (entries.length === 0) return <span class="n">{brackets}</span>;
   return (
     <details open={shown} onToggle={(event) => setShown(event.currentTarget.open)}>
-      <summary class="quiet">{brackets[0]}{entries.length}{brackets[1]}</summary>
+      <summary class="quiet">
+        {brackets[0]}
+        {entries.length}
+        {brackets[1]}
+      </summary>
       {shown && (
         <div>
           {entries.slice(0, limit).map(([key, entry]) => (
-            <div><span class="k">{safely(key)}</span>: <Value value={entry} open={open} depth={depth + 1} safely={safely} /></div>
+            <div>
+              <span class="k">{safely(key)}</span>:{" "}
+              <Value value={entry} open={open} depth={depth + 1} safely={safely} />
+            </div>
           ))}
-          {entries.length > limit && <button type="button" class="button small" onClick={() => setLimit(limit * 5)}>{t("app.more")} ({entries.length - limit})</button>}
+          {entries.length > limit && (
+            <button type="button" class="button small" onClick={() => setLimit(limit * 5)}>
+              {t("app.more")} ({entries.length - limit})
+            </button>
+          )}
         </div>
       )}
     </details>

@@ -47,7 +47,11 @@ export function afterFailure<T>(old: Held<T>, key: string, problem: Problem): He
  * after each event that `follow` wants. What was shown stays until its successor is there; trouble
  * that may pass is tried again, less and less often.
  */
-export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Promise<T>, follow?: (event: Event) => boolean): Loaded<T> {
+export function useLoad<T>(
+  key: string | null,
+  load: (signal: AbortSignal) => Promise<T>,
+  follow?: (event: Event) => boolean,
+): Loaded<T> {
   const [state, setState] = useState<Held<T>>({ key: null });
   const held = useRef(state);
   held.current = state;
@@ -74,7 +78,11 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
         const next = afterFailure(held.current, key, problem);
         mark(key, next.data !== undefined ? problem : null);
         setState(next);
-        if (passing) again = setTimeout(() => setTurn((turn) => turn + 1), Math.max(PATIENCE_MS, backOff(latest.current.tries++)));
+        if (passing)
+          again = setTimeout(
+            () => setTurn((turn) => turn + 1),
+            Math.max(PATIENCE_MS, backOff(latest.current.tries++)),
+          );
       },
     );
     return () => (abort.abort(), clearTimeout(again));
@@ -85,7 +93,8 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
     if (key === null) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
     let healed = world.heal.peek();
-    const soon = () => (timer ??= setTimeout(() => ((timer = undefined), setTurn((turn) => turn + 1)), GATHER_MS));
+    const soon = () =>
+      (timer ??= setTimeout(() => ((timer = undefined), setTurn((turn) => turn + 1)), GATHER_MS));
     const stop = effect(() => {
       const event = world.event.value;
       const heal = world.heal.value;
@@ -98,7 +107,11 @@ export function useLoad<T>(key: string | null, load: (signal: AbortSignal) => Pr
   }, [key]);
 
   const fresh = state.key === key;
-  return { data: fresh ? state.data : undefined, problem: fresh ? state.problem : undefined, reload: useCallback(() => setTurn((turn) => turn + 1), []) };
+  return {
+    data: fresh ? state.data : undefined,
+    problem: fresh ? state.problem : undefined,
+    reload: useCallback(() => setTurn((turn) => turn + 1), []),
+  };
 }
 
 /** Keeps the end of the page in sight while something is added, if the reader was there. */
@@ -161,7 +174,10 @@ export function useKeys(keys: Keys): void {
 }
 
 export function isTyping(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
+  );
 }
 
 export function pressed(event: KeyboardEvent): void {
@@ -179,7 +195,12 @@ export function pressed(event: KeyboardEvent): void {
       const act = layer.current[name];
       if (!act) continue;
       // A button or link that has the focus takes Enter and Space itself.
-      if ((event.key === "Enter" || event.key === " ") && event.target instanceof Element && event.target.closest("a,button,summary,[role=tab]")) return;
+      if (
+        (event.key === "Enter" || event.key === " ") &&
+        event.target instanceof Element &&
+        event.target.closest("a,button,summary,[role=tab]")
+      )
+        return;
       event.preventDefault();
       act(event);
       return;

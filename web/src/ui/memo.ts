@@ -2,7 +2,10 @@
 import { Component, h, type FunctionComponent } from "preact";
 
 /** `same` names properties that are new each time and mean the same. */
-export function memo<P extends object>(inner: FunctionComponent<P>, same: readonly (keyof P)[] = []): FunctionComponent<P> {
+export function memo<P extends object>(
+  inner: FunctionComponent<P>,
+  same: readonly (keyof P)[] = [],
+): FunctionComponent<P> {
   class Memo extends Component<P> {
     override shouldComponentUpdate(next: P): boolean {
       const old = this.props as P;

@@ -38,7 +38,12 @@ export function Progress({ task }: { task: Task }) {
 export function AgentName({ name }: { name: string }) {
   const color = agents.value.find((agent) => agent.name === name)?.color;
   const known = color && /^[a-z]+$/.test(color) ? `c-${color}` : "";
-  return <span class="agent"><i class={known} aria-hidden="true" /><span class="cut">{line(name)}</span></span>;
+  return (
+    <span class="agent">
+      <i class={known} aria-hidden="true" />
+      <span class="cut">{line(name)}</span>
+    </span>
+  );
 }
 
 /** What a task waits for, in words. */
@@ -63,36 +68,56 @@ export function Gauge({ balance }: { balance: Balance }) {
       <span>{name}</span>
       <progress max={balance.limit || 1} value={Math.min(used, balance.limit || 1)} aria-label={name} />
       <span class="quiet">
-        {t("task.budget.of", { spent: amount(balance.kind, balance.spent), limit: amount(balance.kind, balance.limit) })}
-        {balance.reserved > 0 && ` · ${t("task.budget.reserved", { reserved: amount(balance.kind, balance.reserved) })}`}
+        {t("task.budget.of", {
+          spent: amount(balance.kind, balance.spent),
+          limit: amount(balance.kind, balance.limit),
+        })}
+        {balance.reserved > 0 &&
+          ` · ${t("task.budget.reserved", { reserved: amount(balance.kind, balance.reserved) })}`}
       </span>
     </div>
   );
 }
 
 export function Loading() {
-  return <p class="none" role="status">{t("app.loading")}</p>;
+  return (
+    <p class="none" role="status">
+      {t("app.loading")}
+    </p>
+  );
 }
 
 /** A problem in the language of the page. What the server says in detail is English, and stands after it elsewhere. */
 export function told(problem: unknown): string {
-  if (!(problem instanceof Problem)) return line(problem instanceof Error ? problem.message : String(problem));
-  const slug = problem.status === 0 ? "unreachable" : problem.slug || (problem.status === 404 ? "not-found" : "");
+  if (!(problem instanceof Problem))
+    return line(problem instanceof Error ? problem.message : String(problem));
+  const slug =
+    problem.status === 0 ? "unreachable" : problem.slug || (problem.status === 404 ? "not-found" : "");
   const words = slug ? word("problem", slug) : "";
   if (problem.status === 0 || problem.status === 404) return words;
-  return lang.value === "en" || !words || words === slug ? line(problem.message) : `${words} ${line(problem.message)}`;
+  return lang.value === "en" || !words || words === slug
+    ? line(problem.message)
+    : `${words} ${line(problem.message)}`;
 }
 
 export function Trouble({ problem, again }: { problem: Problem; again?: () => void }) {
   return (
     <div class="trouble" role="alert">
       <span class="grow">{told(problem)}</span>
-      {again && <button type="button" class="button small" onClick={again}>{t("app.again")}</button>}
+      {again && (
+        <button type="button" class="button small" onClick={again}>
+          {t("app.again")}
+        </button>
+      )}
     </div>
   );
 }
 
-interface Note { id: number; text: string; bad: boolean }
+interface Note {
+  id: number;
+  text: string;
+  bad: boolean;
+}
 const notes = signal<Note[]>([]);
 let noted = 0;
 const NOTE_MS = 5_000;
@@ -101,7 +126,10 @@ const MAX_NOTES = 4;
 export function say(text: string, bad = false): void {
   const note = { id: ++noted, text, bad };
   notes.value = [...notes.value, note].slice(-MAX_NOTES);
-  setTimeout(() => (notes.value = notes.value.filter((other) => other !== note)), bad ? NOTE_MS * 2 : NOTE_MS);
+  setTimeout(
+    () => (notes.value = notes.value.filter((other) => other !== note)),
+    bad ? NOTE_MS * 2 : NOTE_MS,
+  );
 }
 
 /** Does something, says that it was done, or why not. */
@@ -119,12 +147,24 @@ export async function attempt<T>(work: Promise<T>, done?: (result: T) => string)
 export function Notes() {
   return (
     <div class="notes" role="status" aria-live="polite">
-      {notes.value.map((note) => <div key={note.id} class={`note ${note.bad ? "bad" : ""}`}>{note.text}</div>)}
+      {notes.value.map((note) => (
+        <div key={note.id} class={`note ${note.bad ? "bad" : ""}`}>
+          {note.text}
+        </div>
+      ))}
     </div>
   );
 }
 
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ComponentChildren }) {
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
   const held = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const dialog = held.current;
@@ -136,14 +176,24 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     };
   }, []);
   return (
-    <dialog ref={held} aria-label={title} onCancel={(event) => (event.preventDefault(), onClose())} onClick={(event) => event.target === held.current && onClose()}>
+    <dialog
+      ref={held}
+      aria-label={title}
+      onCancel={(event) => (event.preventDefault(), onClose())}
+      onClick={(event) => event.target === held.current && onClose()}
+    >
       <h1>{title}</h1>
       {children}
     </dialog>
   );
 }
 
-interface Doubt { text: string; yes: string; no: string; act: () => void }
+interface Doubt {
+  text: string;
+  yes: string;
+  no: string;
+  act: () => void;
+}
 const doubt = signal<Doubt | null>(null);
 
 /** Asks before something that cannot be taken back. `no` names what happens otherwise, and is the default. */
@@ -159,8 +209,12 @@ export function Doubts() {
     <Dialog title={asked.yes} onClose={close}>
       <p>{asked.text}</p>
       <div class="row end">
-        <button type="button" class="button" autofocus onClick={close}>{asked.no}</button>
-        <button type="button" class="button danger" onClick={() => (close(), asked.act())}>{asked.yes}</button>
+        <button type="button" class="button" autofocus onClick={close}>
+          {asked.no}
+        </button>
+        <button type="button" class="button danger" onClick={() => (close(), asked.act())}>
+          {asked.yes}
+        </button>
       </div>
     </Dialog>
   );

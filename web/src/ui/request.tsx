@@ -19,14 +19,23 @@ let movedAt = -Infinity;
 
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
   useLayoutEffect(() => () => void (movedAt = performance.now()), []);
-  const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", { label: line(request.label) });
+  const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", {
+    label: line(request.label),
+  });
   return (
-    <article class={`card ask stack ${request.approval?.dangers.length ? "dangerous" : ""}`} aria-label={title}>
+    <article
+      class={`card ask stack ${request.approval?.dangers.length ? "dangerous" : ""}`}
+      aria-label={title}
+    >
       <div class="row wrap">
         <h2 class="grow">{title}</h2>
         <AgentName name={request.agent} />
         <span class="quiet small">{t("ask.expires", { when: relative(request.expires_at, now.value) })}</span>
-        {linked && <a class="button small" href={href({ page: "task", id: request.task_id, tab: "" })}>{t("ask.open")}</a>}
+        {linked && (
+          <a class="button small" href={href({ page: "task", id: request.task_id, tab: "" })}>
+            {t("ask.open")}
+          </a>
+        )}
       </div>
       <Whole request={request} />
     </article>
@@ -35,7 +44,8 @@ export function RequestCard({ request, linked = false }: { request: Request; lin
 
 /** Lists have long texts cut. Nobody decides about what was not shown, so the whole is asked for first. */
 function Whole({ request }: { request: Request }) {
-  const url = request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
+  const url =
+    request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
   const loaded = useLoad(request.cut ? url : null, (signal) => get<Request>(url, signal));
   if (request.cut && loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
   const whole = request.cut ? loaded.data : request;
@@ -48,12 +58,17 @@ function Whole({ request }: { request: Request }) {
   );
 }
 
-interface Noted { noted?: boolean }
+interface Noted {
+  noted?: boolean;
+}
 
 /** Requests that this page replied to: no need to say who did. */
 const mine = new Set<string>();
 
-function useReply(request: Request, done: () => void): [boolean, (url: string, body: object, words: string) => void] {
+function useReply(
+  request: Request,
+  done: () => void,
+): [boolean, (url: string, body: object, words: string) => void] {
   const [busy, setBusy] = useState(false);
   const reply = async (url: string, body: object, words: string) => {
     if (performance.now() - movedAt < MOVED_MS) return say(t("ask.moved"));
@@ -73,7 +88,9 @@ const TOLD_CHARS = 80;
 
 function told(text: string): string {
   const characters = [...exactLine(text)];
-  return characters.length > TOLD_CHARS ? `${characters.slice(0, TOLD_CHARS).join("")}…` : characters.join("");
+  return characters.length > TOLD_CHARS
+    ? `${characters.slice(0, TOLD_CHARS).join("")}…`
+    : characters.join("");
 }
 
 /** Who replied what, in words. */
@@ -81,11 +98,16 @@ export function replied(request: Request): string {
   const reply = request.reply;
   const by = exactLine(reply?.by ?? "");
   switch (reply?.reply) {
-    case "approved": return t("ask.elsewhere.approved", { by });
-    case "refused": return t("ask.elsewhere.refused", { by });
-    case "answered": return t("ask.elsewhere.answered", { by, text: told(reply.text ?? "") });
-    case "expired": return t("ask.elsewhere.expired");
-    default: return t("ask.elsewhere.ended");
+    case "approved":
+      return t("ask.elsewhere.approved", { by });
+    case "refused":
+      return t("ask.elsewhere.refused", { by });
+    case "answered":
+      return t("ask.elsewhere.answered", { by, text: told(reply.text ?? "") });
+    case "expired":
+      return t("ask.elsewhere.expired");
+    default:
+      return t("ask.elsewhere.ended");
   }
 }
 
@@ -93,10 +115,16 @@ export function replied(request: Request): string {
 export function watchWithdrawn(): void {
   world.withdrawn.subscribe((request) => {
     if (!request || mine.delete(request.id)) return;
-    const url = request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
-    const what = request.approval ? `${exactLine(request.approval.tool)} ${told(request.approval.exact)}` : told(request.question?.text ?? "");
+    const url =
+      request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
+    const what = request.approval
+      ? `${exactLine(request.approval.tool)} ${told(request.approval.exact)}`
+      : told(request.question?.text ?? "");
     // Without an answer there is nothing to say: the card is gone either way.
-    void get<Request>(url).then((whole) => say(t("ask.withdrawn", { what, reply: replied(whole) })), () => undefined);
+    void get<Request>(url).then(
+      (whole) => say(t("ask.withdrawn", { what, reply: replied(whole) })),
+      () => undefined,
+    );
   });
 }
 
@@ -109,7 +137,16 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
   const decide = (decision: "approve" | "deny") =>
     reply(
       path`/api/approvals/${request.id}`,
-      { decision, ...(decision === "approve" ? (lasting ? { lasting } : {}) : words.trim() ? { words: words.trim() } : {}) },
+      {
+        decision,
+        ...(decision === "approve"
+          ? lasting
+            ? { lasting }
+            : {}
+          : words.trim()
+            ? { words: words.trim() }
+            : {}),
+      },
       t(decision === "approve" ? "ask.approved" : "ask.denied", { what }),
     );
   return (
@@ -117,32 +154,92 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
       {dangerous && (
         <div class="dangers" role="note">
           <b>{t("ask.danger")}</b>
-          <ul>{approval.dangers.map((danger) => <li><b>{clean(danger.why)}</b> <code>{exactLine(danger.command)}</code> {t("ask.instead", { what: clean(danger.instead) })}</li>)}</ul>
+          <ul>
+            {approval.dangers.map((danger) => (
+              <li>
+                <b>{clean(danger.why)}</b> <code>{exactLine(danger.command)}</code>{" "}
+                {t("ask.instead", { what: clean(danger.instead) })}
+              </li>
+            ))}
+          </ul>
         </div>
       )}
       <div>
         <h3>{t("ask.exact", { tool: exactLine(approval.tool) })}</h3>
-        <pre class="code exact" tabIndex={0}>{exact(approval.exact)}</pre>
+        <pre class="code exact" tabIndex={0}>
+          {exact(approval.exact)}
+        </pre>
       </div>
-      {approval.preview && <div><h3>{t(looksLikeDiff(approval.preview) ? "ask.preview.diff" : "ask.preview")}</h3><Preview text={approval.preview} /></div>}
+      {approval.preview && (
+        <div>
+          <h3>{t(looksLikeDiff(approval.preview) ? "ask.preview.diff" : "ask.preview")}</h3>
+          <Preview text={approval.preview} />
+        </div>
+      )}
       <dl class="facts">
-        <dt>{t("ask.reason")}</dt><dd>{clean(approval.reason)} <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>{approval.rule && <> <code>{exactLine(approval.rule)}</code></>}</dd>
-        <dt>{t("ask.folder")}</dt><dd class="mono">{exactLine(approval.folder)}</dd>
+        <dt>{t("ask.reason")}</dt>
+        <dd>
+          {clean(approval.reason)}{" "}
+          <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>
+          {approval.rule && (
+            <>
+              {" "}
+              <code>{exactLine(approval.rule)}</code>
+            </>
+          )}
+        </dd>
+        <dt>{t("ask.folder")}</dt>
+        <dd class="mono">{exactLine(approval.folder)}</dd>
       </dl>
-      <details open={hasMore(approval)}><summary>{t("ask.arguments")}</summary><Json value={approval.arguments} open={2} safely={exact} /></details>
+      <details open={hasMore(approval)}>
+        <summary>{t("ask.arguments")}</summary>
+        <Json value={approval.arguments} open={2} safely={exact} />
+      </details>
       {mayAct() && !dangerous && approval.lasting.length > 0 && (
-        <label class="labelled">{t("ask.lasting")}
+        <label class="labelled">
+          {t("ask.lasting")}
           <select class="field" value={lasting} onChange={(event) => setLasting(event.currentTarget.value)}>
             <option value="">{t("ask.lasting.once")}</option>
-            {approval.lasting.map((rule) => <option key={rule} value={rule}>{exactLine(rule)}</option>)}
+            {approval.lasting.map((rule) => (
+              <option key={rule} value={rule}>
+                {exactLine(rule)}
+              </option>
+            ))}
           </select>
         </label>
       )}
-      {mayAct() && <label class="labelled">{t("ask.words")}<input class="field" value={words} maxLength={2_000} onInput={(event) => setWords(event.currentTarget.value)} /></label>}
-      {mayAct() && <div class="row">
-        <button type="button" class={`button ${dangerous ? "primary" : ""}`} data-default disabled={busy} onClick={() => decide("deny")}>{t("ask.deny")}</button>
-        <button type="button" class={`button ${dangerous ? "danger" : "primary"}`} disabled={busy} onClick={() => decide("approve")}>{t("ask.approve")}</button>
-      </div>}
+      {mayAct() && (
+        <label class="labelled">
+          {t("ask.words")}
+          <input
+            class="field"
+            value={words}
+            maxLength={2_000}
+            onInput={(event) => setWords(event.currentTarget.value)}
+          />
+        </label>
+      )}
+      {mayAct() && (
+        <div class="row">
+          <button
+            type="button"
+            class={`button ${dangerous ? "primary" : ""}`}
+            data-default
+            disabled={busy}
+            onClick={() => decide("deny")}
+          >
+            {t("ask.deny")}
+          </button>
+          <button
+            type="button"
+            class={`button ${dangerous ? "danger" : "primary"}`}
+            disabled={busy}
+            onClick={() => decide("approve")}
+          >
+            {t("ask.approve")}
+          </button>
+        </div>
+      )}
     </>
   );
 }
@@ -151,26 +248,56 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
 function hasMore(approval: Approval): boolean {
   const all = approval.arguments;
   if (typeof all !== "object" || all === null) return true;
-  const shown = (name: string, value: unknown) => value === approval.exact || (approval.preview !== null && ["content", "old_string", "new_string"].includes(name));
-  return approval.exact !== JSON.stringify(all) && !Object.entries(all).every(([name, value]) => shown(name, value));
+  const shown = (name: string, value: unknown) =>
+    value === approval.exact ||
+    (approval.preview !== null && ["content", "old_string", "new_string"].includes(name));
+  return (
+    approval.exact !== JSON.stringify(all) &&
+    !Object.entries(all).every(([name, value]) => shown(name, value))
+  );
 }
 
 function QuestionForm({ request, question }: { request: Request; question: Question }) {
   const [text, setText] = useDraft(`answer.${request.id}`);
   const [busy, reply] = useReply(request, () => setText(""));
-  const send = (answer: string) => answer.trim() && reply(path`/api/questions/${request.id}`, { text: answer.trim() }, t("ask.answered", { what: told(answer.trim()) }));
+  const send = (answer: string) =>
+    answer.trim() &&
+    reply(
+      path`/api/questions/${request.id}`,
+      { text: answer.trim() },
+      t("ask.answered", { what: told(answer.trim()) }),
+    );
   return (
     <>
       <Markdown text={question.text} />
       {question.to === "parent" && <p class="quiet small">{t("ask.toParent")}</p>}
       {mayAct() && question.options.length > 0 && (
-        <div class="row wrap">{question.options.map((option) => <button type="button" key={option} class="button" disabled={busy} onClick={() => send(option)}>{line(option)}</button>)}</div>
+        <div class="row wrap">
+          {question.options.map((option) => (
+            <button type="button" key={option} class="button" disabled={busy} onClick={() => send(option)}>
+              {line(option)}
+            </button>
+          ))}
+        </div>
       )}
-      {mayAct() && <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
-        <input class="field grow" aria-label={t("ask.answer")} placeholder={t("ask.answer")} value={text} maxLength={20_000} onInput={(event) => setText(event.currentTarget.value)} />
-        <button type="submit" class="button primary" disabled={busy || !text.trim()}>{t("do.send")}</button>
-      </form>}
-      {question.default !== null && <p class="quiet small">{t("ask.answer.default", { text: line(question.default) })}</p>}
+      {mayAct() && (
+        <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
+          <input
+            class="field grow"
+            aria-label={t("ask.answer")}
+            placeholder={t("ask.answer")}
+            value={text}
+            maxLength={20_000}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+          <button type="submit" class="button primary" disabled={busy || !text.trim()}>
+            {t("do.send")}
+          </button>
+        </form>
+      )}
+      {question.default !== null && (
+        <p class="quiet small">{t("ask.answer.default", { text: line(question.default) })}</p>
+      )}
     </>
   );
 }

@@ -12,7 +12,9 @@ import { Icon, StatusIcon } from "./icons";
 import { attempt } from "./parts";
 
 /** One entry: something said, or a call with what came of it. */
-export type Entry = { kind: "said"; item: TranscriptItem } | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean };
+export type Entry =
+  | { kind: "said"; item: TranscriptItem }
+  | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean };
 
 /** What comes only after every call before it was answered: the next words of the model, or the end. */
 const AFTER: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "finished"]);
@@ -28,7 +30,8 @@ export function entries(items: readonly TranscriptItem[], until = 0): Entry[] {
   const last = items.reduce((last, item) => (AFTER.has(item.kind) ? Math.max(last, item.seq) : last), until);
   const list: Entry[] = [];
   for (const item of items) {
-    if (item.call) list.push({ kind: "call", call: item, result: results.get(item.call.id), over: last > item.seq });
+    if (item.call)
+      list.push({ kind: "call", call: item, result: results.get(item.call.id), over: last > item.seq });
     else if (!item.result || !called.has(item.result.call_id)) list.push({ kind: "said", item });
   }
   return list;
@@ -37,21 +40,55 @@ export function entries(items: readonly TranscriptItem[], until = 0): Entry[] {
 /** Drawn at once, from the end; earlier ones on demand. */
 const SHOWN = 120;
 
-export function Transcript({ task, items, unfolded = false, until = 0 }: { task: string; items: readonly TranscriptItem[]; unfolded?: boolean; until?: number }) {
+export function Transcript({
+  task,
+  items,
+  unfolded = false,
+  until = 0,
+}: {
+  task: string;
+  items: readonly TranscriptItem[];
+  unfolded?: boolean;
+  until?: number;
+}) {
   const [limit, setLimit] = useState(SHOWN);
   const all = useMemo(() => entries(items, until), [items, until]);
   const hidden = Math.max(0, all.length - limit);
   return (
     <div class="items">
-      {hidden > 0 && <button type="button" class="button small" onClick={() => setLimit(limit + SHOWN * 4)}>{t("item.older", { count: hidden })}</button>}
-      {all.slice(hidden).map((entry) => (entry.kind === "said" ? <Said key={entry.item.seq} item={entry.item} /> : <Call key={entry.call.call!.id} task={task} call={entry.call} result={entry.result} over={entry.over} open={unfolded} />))}
+      {hidden > 0 && (
+        <button type="button" class="button small" onClick={() => setLimit(limit + SHOWN * 4)}>
+          {t("item.older", { count: hidden })}
+        </button>
+      )}
+      {all
+        .slice(hidden)
+        .map((entry) =>
+          entry.kind === "said" ? (
+            <Said key={entry.item.seq} item={entry.item} />
+          ) : (
+            <Call
+              key={entry.call.call!.id}
+              task={task}
+              call={entry.call}
+              result={entry.result}
+              over={entry.over}
+              open={unfolded}
+            />
+          ),
+        )}
       {all.length === 0 && <p class="quiet">{t("item.empty")}</p>}
     </div>
   );
 }
 
 function Who({ item }: { item: TranscriptItem }) {
-  return <div class="who"><b>{word("item", item.kind)}</b><time dateTime={item.at}>{clock(item.at)}</time></div>;
+  return (
+    <div class="who">
+      <b>{word("item", item.kind)}</b>
+      <time dateTime={item.at}>{clock(item.at)}</time>
+    </div>
+  );
 }
 
 const PLAIN: ReadonlySet<string> = new Set(["runtime", "notice", "finished", "asked", "reply"]);
@@ -65,7 +102,11 @@ export function Said({ item }: { item: TranscriptItem }) {
   return (
     <section class={`item ${/^[a-z_]+$/.test(item.kind) ? item.kind : ""}`}>
       <Who item={item} />
-      {PLAIN.has(item.kind) ? <p class="quiet small">{clean(item.kind === "finished" ? ending(item.text) : item.text)}</p> : <Markdown text={item.text} />}
+      {PLAIN.has(item.kind) ? (
+        <p class="quiet small">{clean(item.kind === "finished" ? ending(item.text) : item.text)}</p>
+      ) : (
+        <Markdown text={item.text} />
+      )}
     </section>
   );
 }
@@ -78,14 +119,17 @@ export function summary(value: unknown): string {
   const fields = Object.entries(value);
   // What a person looks for comes first, in whatever order a model wrote it.
   const place = ([key]: [string, unknown]) => (TELLING.includes(key) ? TELLING.indexOf(key) : TELLING.length);
-  const parts = fields.sort((a, b) => place(a) - place(b)).map(([, part]) => (typeof part === "string" ? part.slice(0, 400) : JSON.stringify(part)));
+  const parts = fields
+    .sort((a, b) => place(a) - place(b))
+    .map(([, part]) => (typeof part === "string" ? part.slice(0, 400) : JSON.stringify(part)));
   return line(parts.join("  ").slice(0, 400));
 }
 
 /** What a tool said, and the change in it: one that the server names, or the first that looks like one. */
 export function outputOf(item: TranscriptItem): { diff: string; rest: string } {
   const diff = item.result?.diff;
-  if (diff) return { diff, rest: item.text.endsWith(diff) ? item.text.slice(0, -diff.length).trim() : item.text };
+  if (diff)
+    return { diff, rest: item.text.endsWith(diff) ? item.text.slice(0, -diff.length).trim() : item.text };
   const hunk = /^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@/m.exec(item.text);
   if (!hunk) return { diff: "", rest: item.text };
   const lines = item.text.slice(0, hunk.index).split("\n");
@@ -100,16 +144,36 @@ export function outputOf(item: TranscriptItem): { diff: string; rest: string } {
 export function wanted(name: string, values: unknown): string | null {
   if (typeof values !== "object" || values === null) return null;
   const { path, old_string: before, new_string: after, content } = values as Record<string, unknown>;
-  const lines = (sign: string, text: unknown) => (typeof text === "string" && text !== "" ? text.replace(/\n$/, "").split("\n").map((line) => sign + line) : []);
+  const lines = (sign: string, text: unknown) =>
+    typeof text === "string" && text !== ""
+      ? text
+          .replace(/\n$/, "")
+          .split("\n")
+          .map((line) => sign + line)
+      : [];
   const head = typeof path === "string" ? [`--- ${path.split("\n")[0]}`, `+++ ${path.split("\n")[0]}`] : [];
-  if (name === "edit_file" && typeof before === "string" && typeof after === "string") return [...head, ...lines("-", before), ...lines("+", after)].join("\n");
-  if (name === "write_file" && typeof content === "string") return [...head, ...lines("+", content)].join("\n");
+  if (name === "edit_file" && typeof before === "string" && typeof after === "string")
+    return [...head, ...lines("-", before), ...lines("+", after)].join("\n");
+  if (name === "write_file" && typeof content === "string")
+    return [...head, ...lines("+", content)].join("\n");
   return null;
 }
 
 const GOOD: ReadonlySet<string> = new Set(["ok"]);
 
-function Call({ task, call, result, over, open }: { task: string; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean; open: boolean }) {
+function Call({
+  task,
+  call,
+  result,
+  over,
+  open,
+}: {
+  task: string;
+  call: TranscriptItem;
+  result: TranscriptItem | undefined;
+  over: boolean;
+  open: boolean;
+}) {
   const [shown, setShown] = useState<boolean | null>(null);
   const outcome = result?.result;
   const good = outcome && GOOD.has(outcome.status);
@@ -119,25 +183,53 @@ function Call({ task, call, result, over, open }: { task: string; call: Transcri
   return (
     <section class="item call">
       <Who item={call} />
-      <details class="call" open={seen} onToggle={(event) => event.currentTarget.open !== seen && setShown(event.currentTarget.open)}>
+      <details
+        class="call"
+        open={seen}
+        onToggle={(event) => event.currentTarget.open !== seen && setShown(event.currentTarget.open)}
+      >
         <summary>
           <Icon name="chevron" size={12} />
           <b class="mono">{line(call.call!.name)}</b>
           <span class="quiet mono cut grow small">{summary(call.call!.arguments)}</span>
-          {outcome
-            ? <span class={`status small ${good ? "s-completed" : "s-failed"}`}><StatusIcon mark={good ? "completed" : "failed"} />{good ? "" : word("outcome", outcome.status)} <span class="quiet">{duration(outcome.elapsed_ms)}</span></span>
-            : over ? <span class="status small quiet">{t("item.reported")}</span>
-            : <span class="status small s-running"><StatusIcon mark="running" />{t("item.running")}</span>}
+          {outcome ? (
+            <span class={`status small ${good ? "s-completed" : "s-failed"}`}>
+              <StatusIcon mark={good ? "completed" : "failed"} />
+              {good ? "" : word("outcome", outcome.status)}{" "}
+              <span class="quiet">{duration(outcome.elapsed_ms)}</span>
+            </span>
+          ) : over ? (
+            <span class="status small quiet">{t("item.reported")}</span>
+          ) : (
+            <span class="status small s-running">
+              <StatusIcon mark="running" />
+              {t("item.running")}
+            </span>
+          )}
         </summary>
         {seen && (
           <div>
             <h3>{t("item.arguments")}</h3>
             <Json value={call.call!.arguments} open={change ? 0 : 2} />
             {outcome?.ruling && <RulingLine ruling={outcome.ruling} />}
-            {change && <><h3>{t("item.change")}</h3><Diff text={change} safely={exactDiff} /></>}
-            {said?.rest && <><h3>{t("item.output")}</h3><Pre text={said.rest} /></>}
+            {change && (
+              <>
+                <h3>{t("item.change")}</h3>
+                <Diff text={change} safely={exactDiff} />
+              </>
+            )}
+            {said?.rest && (
+              <>
+                <h3>{t("item.output")}</h3>
+                <Pre text={said.rest} />
+              </>
+            )}
             {outcome?.full && <Whole task={task} blob={outcome.full} />}
-            {outcome?.child && <a class="button small" href={href({ page: "task", id: outcome.child, tab: "" })}>{t("item.child")}</a>}
+            {outcome?.child && (
+              <a class="button small" href={href({ page: "task", id: outcome.child, tab: "" })}>
+                {t("item.child")}
+              </a>
+            )}
           </div>
         )}
       </details>
@@ -154,7 +246,9 @@ export function RulingLine({ ruling }: { ruling: Ruling }) {
   const key = (ruling.decision === "allow" ? "item.ruling" : `item.ruling.${ruling.decision}`) as Key;
   return (
     <p class="small quiet">
-      {t(key)}: <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{word("layer", ruling.layer)}</span> {ruling.rule && <code>{line(ruling.rule)}</code>} {clean(ruling.why)}
+      {t(key)}:{" "}
+      <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{word("layer", ruling.layer)}</span>{" "}
+      {ruling.rule && <code>{line(ruling.rule)}</code>} {clean(ruling.why)}
       {ruling.approved && ` · ${t("item.approved", { who: approver(ruling.approved) })}`}
     </p>
   );
@@ -167,5 +261,9 @@ function Whole({ task, blob }: { task: string; blob: string }) {
     const whole = await attempt(getText(path`/api/tasks/${task}/blobs/${blob}`));
     if (whole !== undefined) setText(whole);
   };
-  return <button type="button" class="button small" onClick={() => void load()}>{t("item.full")}</button>;
+  return (
+    <button type="button" class="button small" onClick={() => void load()}>
+      {t("item.full")}
+    </button>
+  );
 }
