@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { address, passes, path, Problem } from "../src/api/client";
+import { isTransient, Problem } from "../src/api/client";
 import type { Timeline, TranscriptItem } from "../src/api/types";
 import { amount, count, cut, duration, elapsed, money, relative, tokens } from "../src/format";
 import { en } from "../src/i18n/en";
@@ -48,7 +48,7 @@ describe("trouble", () => {
     [409, false],
   ])("of status %s may pass: %s", (status, may) => {
     const problem = new Problem(status, "", "");
-    expect(passes(problem)).toBe(may);
+    expect(isTransient(problem)).toBe(may);
     const old = { key: "a", data: 1 };
     expect(afterFailure(old, "a", problem)).toEqual(may ? old : { key: "a", problem });
     expect(afterFailure(old, "b", problem)).toEqual({ key: "b", problem });
@@ -141,12 +141,6 @@ describe("addresses", () => {
     expect(toQuery(NO_FILTER)).toBe("");
     expect(fromQuery("?status=failed,nonsense&x=1")).toEqual({ ...NO_FILTER, statuses: ["failed"] });
     expect(fromQuery(`?q=${"x".repeat(5_000)}`).text).toHaveLength(200);
-  });
-  it("escape their parts", () => {
-    expect(path`/api/sessions/${"web:a/../x"}/messages`).toBe("/api/sessions/web%3Aa%2F..%2Fx/messages");
-    expect(address("/api/tasks", { q: "a b", limit: 5, cursor: null, roots: false })).toBe(
-      "/api/tasks?q=a+b&limit=5",
-    );
   });
 });
 

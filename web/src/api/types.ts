@@ -1,19 +1,15 @@
 // The words of the public API, as the page uses them: names for parts of what was generated from its document.
-import type { components } from "./schema";
+import type { components, paths } from "./schema";
 
 type Schemas = components["schemas"];
 
 export type Agent = Schemas["Agent"];
 export type Approval = Schemas["Approval"];
-export type AuditLine = Schemas["AuditLine"];
 export type Balance = Schemas["Balance"];
 export type Cancelled = Schemas["Cancelled"];
-export type EffectivePolicy = Schemas["EffectivePolicy"];
-export type JournalEntry = Schemas["JournalEntry"];
 export type Me = Schemas["Me"];
-export type MessageAccepted = Schemas["MessageAccepted"];
-export type NewMessage = Schemas["NewMessage"];
-export type NewTask = Schemas["NewTask"];
+export type Mode = Schemas["Mode"];
+export type Priority = Schemas["Priority"];
 export type Question = Schemas["Question"];
 export type Request = Schemas["Request"];
 export type Ruling = Schemas["Ruling"];
@@ -27,9 +23,11 @@ export type TaskDetail = Schemas["TaskDetail"];
 export type Timeline = Schemas["Timeline"];
 export type TimelineTask = Schemas["TimelineTask"];
 export type TranscriptItem = Schemas["TranscriptItem"];
-export type TreeBudget = Schemas["BudgetLine"];
 export type Turn = Schemas["Turn"];
 export type UsagePoint = Schemas["UsagePoint"];
+
+/** The query of the list of tasks. */
+export type TaskQuery = NonNullable<paths["/api/tasks"]["get"]["parameters"]["query"]>;
 
 /** What time went to. The document leaves it open; a kind this page does not know is `other`. */
 export type SpanKind =

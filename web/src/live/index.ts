@@ -1,13 +1,13 @@
 // What all pages share: the world as it is, and the line to the server.
 import { signal } from "@preact/signals";
-import { get, getAll, getPage, address } from "../api/client";
-import type { Agent, Me, Request, Task } from "../api/types";
+import { get, getAll, getPage } from "../api/client";
+import type { Agent, TaskQuery } from "../api/types";
 import { suggest } from "../i18n";
 import { Connection } from "./connection";
 import { isOpen, World } from "./messages";
 
 export const world = new World();
-export const connection = new Connection(world, () => get<Me>("/api/me"));
+export const connection = new Connection(world, () => get("/api/me"));
 /** Viewers may only look. */
 export function mayAct(): boolean {
   return world.me.value?.role !== "viewer";
@@ -39,7 +39,7 @@ export function start(): void {
 }
 
 async function refreshMe(): Promise<void> {
-  const me = await get<Me>("/api/me").catch(() => null);
+  const me = await get("/api/me").catch(() => null);
   if (!me) return;
   world.me.value = me;
   suggest(me.lang);
@@ -47,7 +47,7 @@ async function refreshMe(): Promise<void> {
 
 async function refreshAgents(): Promise<void> {
   // Colours and lists of choices can wait for the next healing.
-  const list = await get<Agent[]>("/api/agents").catch(() => null);
+  const list = await get("/api/agents").catch(() => null);
   if (list) agents.value = list;
 }
 
@@ -58,8 +58,8 @@ export function refreshRequests(): void {
   clearTimeout(asked);
   asked = setTimeout(async () => {
     const [approvals, questions] = await Promise.all([
-      getAll<Request>("/api/approvals", "cursor").catch(() => null),
-      getAll<Request>("/api/questions", "cursor").catch(() => null),
+      getAll("/api/approvals", "cursor").catch(() => null),
+      getAll("/api/questions", "cursor").catch(() => null),
     ]);
     if (!approvals || !questions) return;
     world.requests.value = new Map(
@@ -70,12 +70,10 @@ export function refreshRequests(): void {
 
 /** One page of tasks into the world; what the list no longer has is removed from it. */
 export async function loadTasks(
-  query: Record<string, string | undefined>,
-  cursor: string | null,
-  limit: number,
+  query: TaskQuery,
   signal?: AbortSignal,
 ): Promise<{ ids: string[]; cursor: string | null }> {
-  const page = await getPage<Task>(address("/api/tasks", { ...query, summary: true, limit, cursor }), signal);
+  const page = await getPage("/api/tasks", { query: { ...query, summary: true }, signal });
   world.tasks.put(page.items);
   return { ids: page.items.map((task) => task.task_id), cursor: page.cursor };
 }

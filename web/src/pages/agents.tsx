@@ -1,6 +1,5 @@
 // Who can be sent out.
-import { get, path } from "../api/client";
-import type { Agent } from "../api/types";
+import { get } from "../api/client";
 import { t, word } from "../i18n";
 import { agents } from "../live";
 import { clean, line } from "../markdown/clean";
@@ -10,7 +9,7 @@ import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { AgentName, Loading, Trouble } from "../ui/parts";
 
 export function AgentsPage({ name }: { name: string | null }) {
-  const loaded = useLoad("agents", (signal) => get<Agent[]>("/api/agents", signal));
+  const loaded = useLoad("agents", (signal) => get("/api/agents", { signal }));
   const list = loaded.data ?? agents.value;
   const move = (by: number) => {
     const at = list.findIndex((agent) => agent.name === name);
@@ -64,7 +63,7 @@ export function AgentsPage({ name }: { name: string | null }) {
 }
 
 function Detail({ name }: { name: string }) {
-  const loaded = useLoad(`agent/${name}`, (signal) => get<Agent>(path`/api/agents/${name}`, signal));
+  const loaded = useLoad(`agent/${name}`, (signal) => get("/api/agents/{name}", { path: { name }, signal }));
   if (loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
   const agent = loaded.data;
   if (!agent) return <Loading />;

@@ -1,15 +1,7 @@
 // Talking to the main agent: what it says while it says it, whom it sent out, what it asks.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { address, get, getPage, path, post, remove } from "../api/client";
-import type {
-  MessageAccepted,
-  NewMessage,
-  Session,
-  SessionDetail,
-  Task,
-  TranscriptItem,
-  Turn,
-} from "../api/types";
+import { get, getPage, post, Problem, remove } from "../api/client";
+import type { Mode, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
 import { moment, money, relative } from "../format";
 import { lang, t, word } from "../i18n";
 import { connection, mayAct, now, world } from "../live";
@@ -17,6 +9,7 @@ import { ENDED } from "../live/tasks";
 import { clean, exactLine, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
+import { field } from "../ui/form";
 import { useDraft, useKeys, useLoad, useTitle, type Loaded } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import { attempt, Elapsed, Loading, say, StatusText, Trouble, waits } from "../ui/parts";
@@ -55,7 +48,7 @@ export function ChatPage({ session }: { session: string | null }) {
   const [listed, setListed] = useState(false);
   const sessions = useLoad(
     "sessions",
-    (signal) => getPage<Session>(address("/api/sessions", { limit: SESSIONS }), signal),
+    (signal) => getPage("/api/sessions", { query: { limit: SESSIONS }, signal }),
     (event) => MOVES.has(event.type) && event.parent_id === null,
   );
   const first = sessions.data?.items;
@@ -67,7 +60,9 @@ export function ChatPage({ session }: { session: string | null }) {
   // Sessions that speak meanwhile move to the front; where the earlier ones go on stays the same place.
   const next = earlier ? earlier.cursor : (sessions.data?.cursor ?? null);
   const more = async () => {
-    const page = await attempt(getPage<Session>(address("/api/sessions", { limit: SESSIONS, cursor: next })));
+    const page = await attempt(
+      getPage("/api/sessions", { query: { limit: SESSIONS, cursor: next ?? undefined } }),
+    );
     if (page) setEarlier({ items: [...(earlier?.items ?? []), ...page.items], cursor: page.cursor });
   };
   useEffect(() => setListed(false), [session]);
@@ -159,12 +154,12 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
     `session/${id}`,
     async (signal) => {
       try {
-        const session = await get<SessionDetail>(path`/api/sessions/${id}`, signal);
+        const session = await get("/api/sessions/{id}", { path: { id }, signal });
         world.tasks.put(session.turns_list.flatMap((turn) => [turn.task, ...turn.children]));
         return session;
       } catch (error) {
         // A session is there from its first message on.
-        if (error instanceof Error && "status" in error && error.status === 404) return null;
+        if (error instanceof Problem && error.status === 404) return null;
         throw error;
       }
     },
@@ -195,7 +190,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   useTitle(detail.data ? detail.data.title : t("chat.title"));
   const more = async () => {
     const before = turns[0]?.task.task_id;
-    const page = await attempt(get<SessionDetail>(address(path`/api/sessions/${id}`, { before })));
+    const page = await attempt(get("/api/sessions/{id}", { path: { id }, query: { before } }));
     if (page) setOlder([...page.turns_list, ...older]);
   };
   return (
@@ -405,7 +400,7 @@ function Grants({
   onGone: () => void;
 }) {
   const revoke = (rule: string) =>
-    void attempt(remove(address(path`/api/sessions/${session}/grants`, { rule })), () =>
+    void attempt(remove("/api/sessions/{id}/grants", { path: { id: session }, query: { rule } }), () =>
       t("done.revoke", { rule: exactLine(rule) }),
     ).then(onGone);
   return (
@@ -463,16 +458,18 @@ function Compose({
     const words = text.trim();
     if (!words || busy) return;
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
     setBusy(true);
     const done = await attempt(
-      post<MessageAccepted>(path`/api/sessions/${id}/messages`, {
-        text: words,
-        agent: value("agent"),
-        mode: value("mode") as NewMessage["mode"],
-        workspace: value("workspace"),
-        lang: lang.value,
-      } satisfies NewMessage),
+      post("/api/sessions/{id}/messages", {
+        path: { id },
+        body: {
+          text: words,
+          agent: field(form, "agent"),
+          mode: field(form, "mode") as Mode | undefined,
+          workspace: field(form, "workspace"),
+          lang: lang.value,
+        },
+      }),
     );
     setBusy(false);
     if (!done) return;
@@ -482,7 +479,7 @@ function Compose({
   };
   const stop = () =>
     running &&
-    void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${running}/cancel`, {}), (done) =>
+    void attempt(post("/api/tasks/{id}/cancel", { path: { id: running } }), (done) =>
       t("done.cancel", { count: done.cancelled.length }),
     );
   return (

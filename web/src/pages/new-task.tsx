@@ -1,16 +1,17 @@
 // A form for one background task.
 import { useState } from "preact/hooks";
 import { post } from "../api/client";
-import type { NewTask as Body, Task } from "../api/types";
+import type { Mode, Priority, Task } from "../api/types";
 import { lang, t, word } from "../i18n";
 import { agents, world } from "../live";
 import { line } from "../markdown/clean";
 import { go } from "../router";
+import { field } from "../ui/form";
 import { useDraft } from "../ui/hooks";
 import { Dialog, say, told } from "../ui/parts";
 
 /** What each role may choose; the server decides. */
-export function modes(): string[] {
+export function modes(): Mode[] {
   return world.me.value?.role === "admin"
     ? ["default", "plan", "accept_edits", "dont_ask", "yolo"]
     : ["default", "plan", "dont_ask"];
@@ -23,22 +24,23 @@ export function NewTask({ onClose }: { onClose: () => void }) {
   const submit = async (event: SubmitEvent) => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    const value = (name: string) => String(form.get(name) ?? "").trim() || undefined;
     if (!message.trim()) return;
     setBusy(true);
     setWrong("");
     let task: Task;
     try {
-      task = await post<Task>("/api/tasks", {
-        message,
-        label: value("label"),
-        agent: value("agent"),
-        mode: value("mode") as Body["mode"],
-        priority: value("priority") as Body["priority"],
-        workspace: value("workspace"),
-        isolation: form.get("isolation") ? "worktree" : undefined,
-        lang: lang.value,
-      } satisfies Body);
+      task = await post("/api/tasks", {
+        body: {
+          message,
+          label: field(form, "label"),
+          agent: field(form, "agent"),
+          mode: field(form, "mode") as Mode | undefined,
+          priority: field(form, "priority") as Priority | undefined,
+          workspace: field(form, "workspace"),
+          isolation: form.get("isolation") ? "worktree" : undefined,
+          lang: lang.value,
+        },
+      });
     } catch (error) {
       // Here, where the form is: a note would be behind the dialog.
       setBusy(false);

@@ -1,7 +1,7 @@
 // Numbers: what was done, what it cost, what is busy.
 import { useState } from "preact/hooks";
-import { address, get } from "../api/client";
-import type { ServerState, Stats, Status, TreeBudget, UsagePoint } from "../api/types";
+import { get } from "../api/client";
+import type { ServerState, Status, UsagePoint } from "../api/types";
 import { count, DASH, duration, moment, money, relative } from "../format";
 import { t, word } from "../i18n";
 import { now } from "../live";
@@ -35,13 +35,13 @@ export function StatsPage() {
   const [bucket, setBucket] = useState<Bucket>("hour");
   useTitle(t("stats.title"));
   const follow = (event: { type: string }) => MOVES.has(event.type);
-  const stats = useLoad("stats", (signal) => get<Stats>("/api/tasks/stats", signal), follow);
-  const state = useLoad("state", (signal) => get<ServerState>("/api/state", signal), follow);
-  const budgets = useLoad("budgets", (signal) => get<TreeBudget[]>("/api/budgets", signal), follow);
+  const stats = useLoad("stats", (signal) => get("/api/tasks/stats", { signal }), follow);
+  const state = useLoad("state", (signal) => get("/api/state", { signal }), follow);
+  const budgets = useLoad("budgets", (signal) => get("/api/budgets", { signal }), follow);
   const since = new Date(Date.now() - SPAN[bucket].ms * SPAN[bucket].buckets).toISOString();
   const series = useLoad(
     `series/${bucket}`,
-    (signal) => get<UsagePoint[]>(address("/api/usage/series", { bucket, since }), signal),
+    (signal) => get("/api/usage/series", { query: { bucket, since }, signal }),
     (event) => event.type === "completed" || event.type === "failed",
   );
   const problem = stats.problem ?? state.problem;

@@ -1,15 +1,8 @@
 // One task: what it is, what it says, what it did and why it may.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { address, get, getAll, getPage, path, post } from "../api/client";
-import type {
-  AuditLine,
-  EffectivePolicy,
-  JournalEntry,
-  Task,
-  TaskDetail,
-  TranscriptItem,
-} from "../api/types";
+import { get, getAll, getPage, post } from "../api/client";
+import type { Task, TaskDetail } from "../api/types";
 import { amount, clock, count, duration, money, moment, relative, shortId } from "../format";
 import { t, word, type Key } from "../i18n";
 import { connection, mayAct, now, world } from "../live";
@@ -55,7 +48,7 @@ type Tab = (typeof TABS)[number];
 export function TaskPage({ id, tab }: { id: string; tab: string }) {
   const detail = useLoad(
     `task/${id}`,
-    (signal) => get<TaskDetail>(path`/api/tasks/${id}`, signal),
+    (signal) => get("/api/tasks/{id}", { path: { id }, signal }),
     (event) => event.task_id === id || event.parent_id === id,
   );
   const known = world.tasks.get(id)?.value;
@@ -239,7 +232,7 @@ function Header({ task }: { task: TaskDetail }) {
 /** A result that could not be brought to where it should go. */
 function Blocked({ task }: { task: TaskDetail }) {
   const send = (action: "retry" | "dismiss") =>
-    void attempt(post(path`/api/tasks/${task.task_id}/delivery`, { action }), () =>
+    void attempt(post("/api/tasks/{id}/delivery", { path: { id: task.task_id }, body: { action } }), () =>
       t(`done.delivery.${action}`),
     );
   return (
@@ -367,7 +360,7 @@ function Said({ task }: { task: TaskDetail }) {
   const [unfolded, setUnfolded] = useState(false);
   const items = useLoad(
     `transcript/${id}`,
-    (signal) => get<TranscriptItem[]>(path`/api/tasks/${id}/transcript`, signal),
+    (signal) => get("/api/tasks/{id}/transcript", { path: { id }, signal }),
     (event: Event) => event.task_id === id && SPOKEN.has(event.type),
   );
   const spoken = world.text(id).value;
@@ -405,10 +398,11 @@ function Children({ task }: { task: TaskDetail }) {
     `tree/${id}`,
     async (signal) => {
       // As many as are shown below, whatever else there is: each is a card.
-      const { items: list } = await getPage<Task>(
-        address(path`/api/tasks/${id}/tree`, { summary: true }),
+      const { items: list } = await getPage("/api/tasks/{id}/tree", {
+        path: { id },
+        query: { summary: true },
         signal,
-      );
+      });
       world.tasks.put(list);
       return list.filter((other) => other.task_id !== id).map((other) => other.task_id);
     },
@@ -457,7 +451,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
   const id = task.task_id;
   const diff = useLoad(
     `diff/${id}`,
-    (signal) => get<{ diff: string }>(path`/api/tasks/${id}/diff`, signal),
+    (signal) => get("/api/tasks/{id}/diff", { path: { id }, signal }),
     (event) =>
       event.task_id === id && ["tool", "completed", "failed", "cancelled", "timeout"].includes(event.type),
   );
@@ -472,15 +466,15 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
     diff.reload();
   };
   const apply = () =>
-    run(post<{ files: string[] | number }>(path`/api/tasks/${id}/apply`), (done) =>
-      t("done.apply", { count: Array.isArray(done.files) ? done.files.length : done.files }),
+    run(post("/api/tasks/{id}/apply", { path: { id } }), (done) =>
+      t("done.apply", { count: done.files.length }),
     );
   const discard = () =>
     sure(
       t("do.discard.sure", { label }),
       t("do.discard"),
       t("do.discard.no"),
-      () => void run(post(path`/api/tasks/${id}/discard`), () => t("done.discard")),
+      () => void run(post("/api/tasks/{id}/discard", { path: { id } }), () => t("done.discard")),
     );
   const outcome = task.changes_fate;
   const gone = diff.problem?.status === 404 || diff.problem?.status === 409;
@@ -526,9 +520,7 @@ function Decision({ decision }: { decision: string }) {
 }
 
 function Policy({ id }: { id: string }) {
-  const policy = useLoad(`policy/${id}`, (signal) =>
-    get<EffectivePolicy>(path`/api/tasks/${id}/policy`, signal),
-  );
+  const policy = useLoad(`policy/${id}`, (signal) => get("/api/tasks/{id}/policy", { path: { id }, signal }));
   if (policy.problem) return <Trouble problem={policy.problem} again={policy.reload} />;
   if (!policy.data) return <Loading />;
   const list = (rules: readonly string[] | null) =>
@@ -611,7 +603,7 @@ function Policy({ id }: { id: string }) {
 function Audit({ id }: { id: string }) {
   const audit = useLoad(
     `audit/${id}`,
-    (signal) => getAll<AuditLine>(path`/api/tasks/${id}/audit`, "after", signal),
+    (signal) => getAll("/api/tasks/{id}/audit", "after", { path: { id }, signal }),
     (event) => event.task_id === id && (event.type === "tool" || event.type === "replied"),
   );
   const [limit, setLimit] = useState(200);
@@ -683,7 +675,7 @@ function Verdict({ verdict }: { verdict: unknown }) {
 function Journal({ id }: { id: string }) {
   const journal = useLoad(
     `journal/${id}`,
-    (signal) => get<JournalEntry[]>(path`/api/tasks/${id}/events`, signal),
+    (signal) => get("/api/tasks/{id}/events", { path: { id }, signal }),
     (event) => event.task_id === id,
   );
   const [limit, setLimit] = useState(200);
@@ -797,8 +789,9 @@ function Steer({ id }: { id: string }) {
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     if (!text.trim()) return;
-    const done = await attempt(post(path`/api/tasks/${id}/steer`, { text: text.trim() }), () =>
-      t("done.steer"),
+    const done = await attempt(
+      post("/api/tasks/{id}/steer", { path: { id }, body: { text: text.trim() } }),
+      () => t("done.steer"),
     );
     if (done !== undefined) setText("");
   };

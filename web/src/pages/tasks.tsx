@@ -2,8 +2,8 @@
 import { computed, effect, signal } from "@preact/signals";
 import { memo } from "../ui/memo";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Stats, Status, Task } from "../api/types";
-import { get, passes, Problem } from "../api/client";
+import type { Status, Task } from "../api/types";
+import { get, isTransient, Problem } from "../api/client";
 import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
 import { agents, loadTasks, mayAct, world } from "../live";
@@ -123,12 +123,8 @@ async function load(again: boolean): Promise<void> {
     const before = new Set(Array.from(world.tasks.all(), (task) => task.peek().task_id));
     const seen = new Set<string>();
     do {
-      const page = await loadTasks(
-        query,
-        cursor,
-        !again ? PAGE : seen.size > 0 ? REFRESHED : FIRST_PAGE,
-        abort.signal,
-      );
+      const limit = !again ? PAGE : seen.size > 0 ? REFRESHED : FIRST_PAGE;
+      const page = await loadTasks({ ...query, limit, cursor: cursor ?? undefined }, abort.signal);
       if (abort.signal.aborted) return;
       cursor = page.cursor;
       for (const id of page.ids) {
@@ -144,7 +140,7 @@ async function load(again: boolean): Promise<void> {
     if (abort.signal.aborted) return;
     const problem = error instanceof Problem ? error : new Problem(0, "unreachable", String(error));
     reach.value = { ...reach.peek(), busy: false, problem };
-    if (passes(problem)) retry = setTimeout(() => void load(true), Math.max(2_000, backOff(tries++)));
+    if (isTransient(problem)) retry = setTimeout(() => void load(true), Math.max(2_000, backOff(tries++)));
   }
 }
 
@@ -261,7 +257,7 @@ function Filters({
   const set = filter.value;
   const stats = useLoad(
     "stats",
-    (signal) => get<Stats>("/api/tasks/stats", signal),
+    (signal) => get("/api/tasks/stats", { signal }),
     (event) => COUNTED.has(event.type),
   ).data;
   const toggle = (status: Status) => {

@@ -1,7 +1,6 @@
 // The timeline of one tree, with a choice of trees.
 import { useEffect } from "preact/hooks";
 import { getPage } from "../api/client";
-import type { Task } from "../api/types";
 import { moment } from "../format";
 import { t, word } from "../i18n";
 import { world } from "../live";
@@ -14,7 +13,7 @@ import { TimelineView } from "../timeline/view";
 export function TimelinePage({ id }: { id: string | null }) {
   const roots = useLoad(
     "roots",
-    (signal) => getPage<Task>("/api/tasks?roots=true&summary=true&limit=100", signal),
+    (signal) => getPage("/api/tasks", { query: { roots: true, summary: true, limit: 100 }, signal }),
     (event) => event.parent_id === null && event.type === "queued",
   );
   useTitle(t("timeline.title"));

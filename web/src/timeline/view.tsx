@@ -1,6 +1,6 @@
 // The tree as a chart over time: who waited for what, and what made it take so long.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get, path } from "../api/client";
+import { get } from "../api/client";
 import type { Timeline } from "../api/types";
 import { clock, duration } from "../format";
 import { t, word } from "../i18n";
@@ -23,7 +23,7 @@ export function TimelineView({ id, tall }: { id: string; tall: boolean }) {
   const root = known?.root_id ?? id;
   const loaded = useLoad(
     `timeline/${id}`,
-    (signal) => get<Timeline>(path`/api/tasks/${id}/timeline`, signal),
+    (signal) => get("/api/tasks/{id}/timeline", { path: { id }, signal }),
     (event) => event.root_id === root,
   );
   const running = loaded.data?.tasks.some((task) => task.ended === null) ?? false;

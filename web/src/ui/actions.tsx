@@ -1,5 +1,5 @@
 // What can be done to a task, the same on every page.
-import { path, post, remove } from "../api/client";
+import { post, remove } from "../api/client";
 import type { Task } from "../api/types";
 import { t, type Key } from "../i18n";
 import { mayAct, world } from "../live";
@@ -23,18 +23,18 @@ export function act(task: Task, action: Action): void {
   switch (action) {
     case "cancel":
       return sure(t("do.cancel.sure", { label }), t("do.cancel"), t("do.cancel.no"), () => {
-        void attempt(post<{ cancelled: string[] }>(path`/api/tasks/${id}/cancel`, {}), (done) =>
+        void attempt(post("/api/tasks/{id}/cancel", { path: { id } }), (done) =>
           t("done.cancel", { count: done.cancelled.length }),
         );
       });
     case "pause":
     case "resume":
-      void attempt(post<Task>(path`/api/tasks/${id}/${action}`), () => t(`done.${action}`)).then(
+      void attempt(post(`/api/tasks/{id}/${action}`, { path: { id } }), () => t(`done.${action}`)).then(
         (task) => task && world.tasks.put([task]),
       );
       return;
     case "retry":
-      void attempt(post<Task>(path`/api/tasks/${id}/retry`), () => t("done.retry")).then((task) => {
+      void attempt(post("/api/tasks/{id}/retry", { path: { id } }), () => t("done.retry")).then((task) => {
         if (!task) return;
         world.tasks.put([task]);
         go({ page: "task", id: task.task_id, tab: "" });
@@ -42,7 +42,7 @@ export function act(task: Task, action: Action): void {
       return;
     case "delete":
       return sure(t("do.delete.sure", { label }), t("do.delete"), t("do.delete.no"), () => {
-        void attempt(remove(path`/api/tasks/${id}`), () => t("done.delete")).then((done) => {
+        void attempt(remove("/api/tasks/{id}", { path: { id } }), () => t("done.delete")).then((done) => {
           if (done === undefined) return;
           world.tasks.remove([id]);
           if (location.pathname.includes(id)) go({ page: "tasks" });

@@ -1,7 +1,7 @@
 // What components share: loading, following, drafts and keys.
 import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { passes, Problem } from "../api/client";
+import { isTransient, Problem } from "../api/client";
 import { cut } from "../format";
 import { world } from "../live";
 import { backOff } from "../live/connection";
@@ -39,7 +39,7 @@ export interface Held<T> {
 
 /** What is shown after a failure: what was shown before, if the trouble may pass. Pure. */
 export function afterFailure<T>(old: Held<T>, key: string, problem: Problem): Held<T> {
-  return old.key === key && old.data !== undefined && passes(problem) ? old : { key, problem };
+  return old.key === key && old.data !== undefined && isTransient(problem) ? old : { key, problem };
 }
 
 /**
@@ -74,7 +74,7 @@ export function useLoad<T>(
       (error: unknown) => {
         if (abort.signal.aborted) return;
         const problem = error instanceof Problem ? error : new Problem(0, "unreachable", String(error));
-        const passing = passes(problem);
+        const passing = isTransient(problem);
         const next = afterFailure(held.current, key, problem);
         mark(key, next.data !== undefined ? problem : null);
         setState(next);

@@ -1,6 +1,6 @@
 // Somebody asks: cards for approvals and questions, with all that a person needs to decide.
 import { useLayoutEffect, useState } from "preact/hooks";
-import { get, path, post } from "../api/client";
+import { get, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
 import { t, word } from "../i18n";
@@ -44,9 +44,9 @@ export function RequestCard({ request, linked = false }: { request: Request; lin
 
 /** Lists have long texts cut. Nobody decides about what was not shown, so the whole is asked for first. */
 function Whole({ request }: { request: Request }) {
-  const url =
-    request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
-  const loaded = useLoad(request.cut ? url : null, (signal) => get<Request>(url, signal));
+  const loaded = useLoad(request.cut ? `${request.kind}/${request.id}` : null, (signal) =>
+    fetchWhole(request, signal),
+  );
   if (request.cut && loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
   const whole = request.cut ? loaded.data : request;
   if (!whole) return <Loading />;
@@ -58,8 +58,9 @@ function Whole({ request }: { request: Request }) {
   );
 }
 
-interface Noted {
-  noted?: boolean;
+function fetchWhole({ kind, id }: Request, signal?: AbortSignal): Promise<Request> {
+  const options = { path: { id }, signal };
+  return kind === "approval" ? get("/api/approvals/{id}", options) : get("/api/questions/{id}", options);
 }
 
 /** Requests that this page replied to: no need to say who did. */
@@ -68,19 +69,19 @@ const mine = new Set<string>();
 function useReply(
   request: Request,
   done: () => void,
-): [boolean, (url: string, body: object, words: string) => void] {
+): [boolean, (send: () => Promise<unknown>, words: string) => void] {
   const [busy, setBusy] = useState(false);
-  const reply = async (url: string, body: object, words: string) => {
+  const reply = async (send: () => Promise<unknown>, words: string) => {
     if (performance.now() - movedAt < MOVED_MS) return say(t("ask.moved"));
     setBusy(true);
     mine.add(request.id);
-    const noted = await attempt(post<Noted | null>(url, body), () => words);
+    const noted = await attempt(send(), () => words);
     setBusy(false);
     // A draft is kept until its words arrived, and no longer.
     if (noted !== undefined) done();
     refreshRequests();
   };
-  return [busy || request.reply !== null, (url, body, words) => void reply(url, body, words)];
+  return [busy || request.reply !== null, (send, words) => void reply(send, words)];
 }
 
 /** How much of what was decided a note repeats. */
@@ -115,13 +116,11 @@ export function replied(request: Request): string {
 export function watchWithdrawn(): void {
   world.withdrawn.subscribe((request) => {
     if (!request || mine.delete(request.id)) return;
-    const url =
-      request.kind === "approval" ? path`/api/approvals/${request.id}` : path`/api/questions/${request.id}`;
     const what = request.approval
       ? `${exactLine(request.approval.tool)} ${told(request.approval.exact)}`
       : told(request.question?.text ?? "");
     // Without an answer there is nothing to say: the card is gone either way.
-    void get<Request>(url).then(
+    void fetchWhole(request).then(
       (whole) => say(t("ask.withdrawn", { what, reply: replied(whole) })),
       () => undefined,
     );
@@ -134,20 +133,23 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
   const [busy, reply] = useReply(request, () => setWords(""));
   const dangerous = approval.dangers.length > 0;
   const what = `${exactLine(approval.tool)} ${told(approval.exact)}`;
-  const decide = (decision: "approve" | "deny") =>
+  const approve = () =>
     reply(
-      path`/api/approvals/${request.id}`,
-      {
-        decision,
-        ...(decision === "approve"
-          ? lasting
-            ? { lasting }
-            : {}
-          : words.trim()
-            ? { words: words.trim() }
-            : {}),
-      },
-      t(decision === "approve" ? "ask.approved" : "ask.denied", { what }),
+      () =>
+        post("/api/approvals/{id}", {
+          path: { id: request.id },
+          body: { decision: "approve", lasting: lasting || undefined },
+        }),
+      t("ask.approved", { what }),
+    );
+  const deny = () =>
+    reply(
+      () =>
+        post("/api/approvals/{id}", {
+          path: { id: request.id },
+          body: { decision: "deny", words: words.trim() || undefined },
+        }),
+      t("ask.denied", { what }),
     );
   return (
     <>
@@ -226,7 +228,7 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
             class={`button ${dangerous ? "primary" : ""}`}
             data-default
             disabled={busy}
-            onClick={() => decide("deny")}
+            onClick={deny}
           >
             {t("ask.deny")}
           </button>
@@ -234,7 +236,7 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
             type="button"
             class={`button ${dangerous ? "danger" : "primary"}`}
             disabled={busy}
-            onClick={() => decide("approve")}
+            onClick={approve}
           >
             {t("ask.approve")}
           </button>
@@ -263,8 +265,7 @@ function QuestionForm({ request, question }: { request: Request; question: Quest
   const send = (answer: string) =>
     answer.trim() &&
     reply(
-      path`/api/questions/${request.id}`,
-      { text: answer.trim() },
+      () => post("/api/questions/{id}", { path: { id: request.id }, body: { text: answer.trim() } }),
       t("ask.answered", { what: told(answer.trim()) }),
     );
   return (

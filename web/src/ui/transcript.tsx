@@ -1,6 +1,6 @@
 // What was said and done in a run. A call and its result are one thing that unfolds.
 import { useMemo, useState } from "preact/hooks";
-import { getText, path } from "../api/client";
+import { getText } from "../api/client";
 import type { Ruling, TranscriptItem } from "../api/types";
 import { clock, duration } from "../format";
 import { t, word, type Key } from "../i18n";
@@ -258,7 +258,7 @@ function Whole({ task, blob }: { task: string; blob: string }) {
   const [text, setText] = useState<string | null>(null);
   if (text !== null) return <Pre text={text} />;
   const load = async () => {
-    const whole = await attempt(getText(path`/api/tasks/${task}/blobs/${blob}`));
+    const whole = await attempt(getText("/api/tasks/{id}/blobs/{blob}", { path: { id: task, blob } }));
     if (whole !== undefined) setText(whole);
   };
   return (
