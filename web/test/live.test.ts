@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { Request, Task } from "../src/api/types";
+import type { LiveEvent, Request, ServerMessage, Task } from "../src/api/types";
 import { backOff } from "../src/live/connection";
+import { affects } from "../src/live/events";
 import { fits, flatten, NO_FILTER } from "../src/live/flatten";
-import { World, type Event, type Message } from "../src/live/messages";
+import { World } from "../src/live/messages";
 import { Tasks } from "../src/live/tasks";
 
 const NOTHING = {
@@ -149,7 +150,7 @@ const ME = {
   expires_at: null,
   lang: "en",
 } as const;
-const hello = (epoch: string, seq: number): Message => ({
+const hello = (epoch: string, seq: number): ServerMessage => ({
   type: "hello",
   epoch,
   seq,
@@ -157,7 +158,7 @@ const hello = (epoch: string, seq: number): Message => ({
   version: "1",
   me: ME,
 });
-const snapshot = (seq: number, extra: object = {}): Message => ({
+const snapshot = (seq: number, extra: object = {}): ServerMessage => ({
   type: "snapshot",
   id: "all",
   seq,
@@ -166,17 +167,21 @@ const snapshot = (seq: number, extra: object = {}): Message => ({
   truncated: false,
   ...extra,
 });
-const event = (type: string, seq: number, extra: Partial<Event> = {}): Event => ({
-  type,
-  seq,
-  task_seq: 1,
-  task_id: "a",
-  session_id: "web:a",
-  root_id: "a",
-  parent_id: null,
-  at: "",
-  ...extra,
-});
+/** An event with the fields that the page reads. */
+const event = (type: LiveEvent["type"], seq: number, extra: Partial<LiveEvent> = {}) =>
+  ({
+    type,
+    seq,
+    task_seq: 1,
+    task_id: "a",
+    session_id: "web:a",
+    root_id: "a",
+    parent_id: null,
+    at: "",
+    ...extra,
+  }) as LiveEvent;
+/** An event type of a newer server. */
+const UNKNOWN = "something_new" as LiveEvent["type"];
 const request = (id: string, task_id = "a"): Request => ({
   id,
   kind: "question",
@@ -248,7 +253,7 @@ describe("the world", () => {
   });
   it("joins text, and forgets it once it is said", () => {
     const world = new World();
-    const text = (part: string): Message => ({
+    const text = (part: string): ServerMessage => ({
       type: "text",
       task_id: "a",
       session_id: "s",
@@ -282,10 +287,12 @@ describe("the world", () => {
     expect(world.tasks.get("b")).toBeDefined();
   });
   it("lets unknown events pass", () => {
+    expect(affects(event(UNKNOWN, 1), "transcript")).toBe(false);
+    expect(affects(event("said", 1), "transcript")).toBe(true);
     const world = new World();
-    world.take(event("something_new", 3));
+    world.take(event(UNKNOWN, 3));
     expect(world.resume).toBeUndefined();
-    expect(world.event.value?.type).toBe("something_new");
+    expect(world.event.value?.type).toBe(UNKNOWN);
   });
 });
 

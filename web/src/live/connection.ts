@@ -2,18 +2,11 @@
 import { signal } from "@preact/signals";
 import { loggedOut } from "../api/client";
 import { socketProtocols } from "../api/page-key";
-import { ALL, type Message, type World } from "./messages";
+import type { ClientMessage, ServerMessage, Subscription } from "../api/types";
+import { ALL, type World } from "./messages";
 
 export type Line =
   { state: "connecting" } | { state: "on" } | { state: "lost"; until: number; tries: number };
-
-export interface Subscription {
-  id: string;
-  scope: "all" | "session" | "task" | "tree";
-  session_id?: string;
-  task_id?: string;
-  text?: boolean;
-}
 
 const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
@@ -78,19 +71,19 @@ export class Connection {
   private heard(socket: WebSocket, data: string): void {
     if (socket !== this.socket) return;
     this.listen();
-    let message: Message;
+    let message: ServerMessage;
     try {
-      message = JSON.parse(data) as Message;
+      message = JSON.parse(data) as ServerMessage;
     } catch {
       // Not from our server; a new connection sorts it out.
       socket.close();
       return;
     }
-    if (message.type === "hello") this.greeted(message as Extract<Message, { type: "hello" }>);
+    if (message.type === "hello") this.greeted(message);
     this.world.take(message);
   }
 
-  private greeted(hello: Extract<Message, { type: "hello" }>): void {
+  private greeted(hello: Extract<ServerMessage, { type: "hello" }>): void {
     this.patience = hello.heartbeat_ms * SILENT_BEATS;
     const at = this.world.resume;
     const resume = at && at.epoch === hello.epoch ? at : undefined;
@@ -105,7 +98,7 @@ export class Connection {
     }
   }
 
-  private say(message: object): void {
+  private say(message: ClientMessage): void {
     if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
   }
 

@@ -1,5 +1,6 @@
 // The tree of tasks as lines of a list. Pure: what is shown is decided here and nowhere else.
 import type { Status, Task } from "../api/types";
+import { STATUSES } from "./status";
 import type { Tasks } from "./tasks";
 
 export interface Filter {
@@ -18,15 +19,6 @@ export interface Line {
 
 export const NO_FILTER: Filter = { text: "", statuses: [], agent: "", session: "" };
 
-const STATUSES: ReadonlySet<string> = new Set([
-  "pending",
-  "running",
-  "completed",
-  "failed",
-  "timeout",
-  "cancelled",
-]);
-
 /** The filter as a part of an address, with its question mark; empty without a filter. */
 export function toQuery(filter: Filter): string {
   const query = new URLSearchParams();
@@ -44,7 +36,7 @@ export function fromQuery(search: string): Filter {
   const part = (name: string) => (query.get(name) ?? "").slice(0, 200);
   const statuses = part("status")
     .split(",")
-    .filter((status): status is Status => STATUSES.has(status));
+    .filter((status): status is Status => (STATUSES as readonly string[]).includes(status));
   return { ...NO_FILTER, text: part("q"), statuses, agent: part("agent"), session: part("session") };
 }
 

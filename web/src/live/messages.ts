@@ -1,68 +1,13 @@
 // What the WebSocket says, and what follows from it. Pure but for the signals it is handed.
 import { batch, signal, type Signal } from "@preact/signals";
-import type { Me, Request, Task } from "../api/types";
+import type { LiveEvent, Me, Request, ServerMessage } from "../api/types";
+import { affects } from "./events";
 import { Tasks } from "./tasks";
-
-export type Message =
-  | { type: "hello"; epoch: string; seq: number; heartbeat_ms: number; version: string; me: Me }
-  | { type: "subscribed"; id: string; resumed: boolean }
-  | {
-      type: "snapshot";
-      id: string;
-      seq: number;
-      tasks: Task[];
-      requests: Request[];
-      truncated: boolean;
-      missed?: number;
-    }
-  | { type: "tasks"; seq: number; tasks: Task[] }
-  | { type: "text"; task_id: string; session_id: string; root_id: string; text: string }
-  | { type: "heartbeat"; seq: number; at: string }
-  | { type: "pong"; n: number }
-  | { type: "error"; code: string; message: string }
-  | Event;
-
-/** Something that happened to a task. */
-export interface Event {
-  type: string;
-  seq: number;
-  task_seq: number;
-  task_id: string;
-  session_id: string;
-  root_id: string;
-  parent_id: string | null;
-  at: string;
-  /** Of `asked`. */
-  request?: Request;
-  /** Of `replied`. */
-  request_id?: string;
-}
 
 /** Tasks whose words are followed at once. */
 const MAX_VOICES = 256;
 /** A spoken text is kept up to this; the transcript has the whole. */
 const MAX_SPOKEN = 200_000;
-/** After these a text that was being spoken is part of the transcript. */
-const SAID: ReadonlySet<string> = new Set([
-  "said",
-  "tool",
-  "retrying",
-  "completed",
-  "failed",
-  "timeout",
-  "cancelled",
-]);
-const ENDS: ReadonlySet<string> = new Set(["completed", "failed", "timeout", "cancelled", "deleted"]);
-const CONTROL: ReadonlySet<string> = new Set([
-  "hello",
-  "subscribed",
-  "snapshot",
-  "tasks",
-  "text",
-  "heartbeat",
-  "pong",
-  "error",
-]);
 
 export class World {
   readonly tasks = new Tasks();
@@ -74,7 +19,7 @@ export class World {
   /** The last open request that got its reply, as it was. */
   readonly withdrawn = signal<Request | null>(null);
   /** The last event of any task, for pages that follow one. */
-  readonly event = signal<Event | null>(null);
+  readonly event = signal<LiveEvent | null>(null);
   private readonly spoken = new Map<string, Signal<string>>();
   private epoch = "";
   private seq = 0;
@@ -98,12 +43,11 @@ export class World {
     return text;
   }
 
-  take(message: Message): void {
+  take(message: ServerMessage): void {
     batch(() => this.apply(message));
   }
 
-  private apply(message: Message): void {
-    if (!isControl(message)) return this.happened(message);
+  private apply(message: ServerMessage): void {
     switch (message.type) {
       case "hello":
         return this.hello(message);
@@ -126,10 +70,12 @@ export class World {
       case "pong":
       case "error":
         return;
+      default:
+        return this.happened(message);
     }
   }
 
-  private hello(message: Extract<Message, { type: "hello" }>): void {
+  private hello(message: Extract<ServerMessage, { type: "hello" }>): void {
     this.me.value = message.me;
     this.version.value = message.version;
     if (this.epoch && this.epoch !== message.epoch) {
@@ -145,11 +91,11 @@ export class World {
     this.greeted = true;
   }
 
-  private snapshot(message: Extract<Message, { type: "snapshot" }>): void {
+  private snapshot(message: Extract<ServerMessage, { type: "snapshot" }>): void {
     this.tasks.put(message.tasks);
     // Others see a part only, and events that they were sent may still be on their way here.
     if (message.id !== ALL) return;
-    const again = message.missed !== undefined || message.seq > this.seq;
+    const again = typeof message.missed === "number" || message.seq > this.seq;
     this.seq = Math.max(this.seq, message.seq);
     this.requests.value = new Map(message.requests.filter(isOpen).map((request) => [request.id, request]));
     if (again) this.healed();
@@ -161,24 +107,25 @@ export class World {
   }
 
   /** A request is open from its question to its answer, or to the end of who asked. */
-  private asked(event: Event): void {
+  private asked(event: LiveEvent): void {
     const open = this.requests.peek();
-    const over = (request: Request) =>
-      request.id === event.request_id || (ENDS.has(event.type) && request.task_id === event.task_id);
-    const replied = event.type === "replied" && event.request_id ? open.get(event.request_id) : undefined;
-    if (replied) this.withdrawn.value = replied;
-    const added = event.type === "asked" && event.request ? event.request : null;
-    if (!added && ![...open.values()].some(over)) return;
-    const next = new Map([...open].filter(([, request]) => !over(request)));
-    if (added) next.set(added.id, added);
-    this.requests.value = next;
+    const next = new Map(open);
+    if (event.type === "asked") next.set(event.request.id, event.request);
+    if (event.type === "replied") {
+      this.withdrawn.value = open.get(event.request_id) ?? this.withdrawn.peek();
+      next.delete(event.request_id);
+    }
+    if (affects(event, "requests")) {
+      for (const request of open.values()) if (request.task_id === event.task_id) next.delete(request.id);
+    }
+    if (event.type === "asked" || next.size < open.size) this.requests.value = next;
   }
 
-  private happened(event: Event): void {
+  private happened(event: LiveEvent): void {
     // Two subscriptions may both bring it, and so may a resumed one.
     if (event.seq <= this.seq) return;
     this.seq = event.seq;
-    if (SAID.has(event.type)) this.text(event.task_id).value = "";
+    if (affects(event, "stream")) this.text(event.task_id).value = "";
     if (event.type === "deleted") this.tasks.remove([event.task_id]);
     this.asked(event);
     this.event.value = event;
@@ -190,8 +137,4 @@ export const ALL = "all";
 
 export function isOpen(request: Request): boolean {
   return request.reply === null;
-}
-
-function isControl(message: Message): message is Exclude<Message, Event> {
-  return CONTROL.has(message.type);
 }

@@ -1,8 +1,6 @@
 // The tasks this page knows: one signal each, so that a change draws one row and not the list.
 import { batch, signal, type Signal } from "@preact/signals";
-import type { Status, Task } from "../api/types";
-
-export const ENDED: ReadonlySet<Status> = new Set(["completed", "failed", "timeout", "cancelled"]);
+import type { Task } from "../api/types";
 
 export class Tasks {
   private readonly known = new Map<string, Signal<Task>>();

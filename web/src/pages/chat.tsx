@@ -5,7 +5,8 @@ import type { Mode, Session, SessionDetail, Task, TranscriptItem, Turn } from ".
 import { moment, money, relative } from "../format";
 import { lang, t, word } from "../i18n";
 import { connection, mayAct, now, world } from "../live";
-import { ENDED } from "../live/tasks";
+import { affects } from "../live/events";
+import { hasEnded } from "../live/status";
 import { clean, exactLine, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
@@ -18,26 +19,6 @@ import { Said, Transcript } from "../ui/transcript";
 import { AgentSelect, ModeSelect } from "./new-task";
 import { ChildCard } from "./task";
 
-const MOVES: ReadonlySet<string> = new Set([
-  "queued",
-  "started",
-  "completed",
-  "failed",
-  "timeout",
-  "cancelled",
-  "deleted",
-]);
-const SPEAKS: ReadonlySet<string> = new Set([
-  ...MOVES,
-  "said",
-  "tool",
-  "asked",
-  "replied",
-  "retrying",
-  "compacted",
-  "delivery",
-]);
-
 const SESSIONS = 50;
 
 function fresh(): string {
@@ -49,7 +30,7 @@ export function ChatPage({ session }: { session: string | null }) {
   const sessions = useLoad(
     "sessions",
     (signal) => getPage("/api/sessions", { query: { limit: SESSIONS }, signal }),
-    (event) => MOVES.has(event.type) && event.parent_id === null,
+    (event) => affects(event, "status") && event.parent_id === null,
   );
   const first = sessions.data?.items;
   const [earlier, setEarlier] = useState<{ items: Session[]; cursor: string | null } | null>(null);
@@ -165,7 +146,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
     },
     (event) =>
       event.session_id === id
-        ? SPEAKS.has(event.type)
+        ? affects(event, "chat")
         : turns.some((turn) => turn.task.task_id === event.root_id) &&
           (event.type === "queued" || event.type === "delivery"),
   );
@@ -180,7 +161,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
         (!one.steered || turn.items.some((item) => item.text.includes(one.text))),
     );
   const untold = sent.filter((one) => !told(one));
-  const running = (current && !ENDED.has(current.status)) || untold.some((one) => !one.steered);
+  const running = (current && !hasEnded(current)) || untold.some((one) => !one.steered);
   // For good: its turn may be deleted later.
   useEffect(() => void (untold.length < sent.length && setSent(untold)));
   useEffect(
@@ -327,7 +308,7 @@ function TurnView({ turn }: { turn: Turn }) {
   const task: Task = world.tasks.get(turn.task.task_id)?.value ?? turn.task;
   const parts = useMemo(() => flow(turn.items), [turn.items]);
   const spoken = world.text(task.task_id).value;
-  const running = !ENDED.has(task.status);
+  const running = !hasEnded(task);
   const waiting = waits(task);
   const until = turn.items.reduce(
     (last, item) => (item.kind === "assistant" || item.kind === "finished" ? Math.max(last, item.seq) : last),

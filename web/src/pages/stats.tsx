@@ -1,10 +1,12 @@
 // Numbers: what was done, what it cost, what is busy.
 import { useState } from "preact/hooks";
 import { get } from "../api/client";
-import type { ServerState, Status, UsagePoint } from "../api/types";
+import type { LiveEvent, ServerState, UsagePoint } from "../api/types";
 import { count, DASH, duration, moment, money, relative } from "../format";
 import { t, word } from "../i18n";
 import { now } from "../live";
+import { affects } from "../live/events";
+import { STATUSES } from "../live/status";
 import { line } from "../markdown/clean";
 import { href } from "../router";
 import { useLoad, useTitle } from "../ui/hooks";
@@ -16,25 +18,11 @@ const SPAN: Record<Bucket, { ms: number; buckets: number }> = {
   hour: { ms: 3_600_000, buckets: 48 },
   day: { ms: 86_400_000, buckets: 30 },
 };
-const STATUSES: readonly Status[] = ["running", "pending", "completed", "failed", "timeout", "cancelled"];
-const MOVES: ReadonlySet<string> = new Set([
-  "queued",
-  "started",
-  "held",
-  "paused",
-  "resumed",
-  "completed",
-  "failed",
-  "timeout",
-  "cancelled",
-  "deleted",
-  "budget_low",
-]);
 
 export function StatsPage() {
   const [bucket, setBucket] = useState<Bucket>("hour");
   useTitle(t("stats.title"));
-  const follow = (event: { type: string }) => MOVES.has(event.type);
+  const follow = (event: LiveEvent) => affects(event, "load");
   const stats = useLoad("stats", (signal) => get("/api/tasks/stats", { signal }), follow);
   const state = useLoad("state", (signal) => get("/api/state", { signal }), follow);
   const budgets = useLoad("budgets", (signal) => get("/api/budgets", { signal }), follow);
@@ -42,7 +30,7 @@ export function StatsPage() {
   const series = useLoad(
     `series/${bucket}`,
     (signal) => get("/api/usage/series", { query: { bucket, since }, signal }),
-    (event) => event.type === "completed" || event.type === "failed",
+    (event) => affects(event, "usage"),
   );
   const problem = stats.problem ?? state.problem;
   if (problem)

@@ -6,7 +6,8 @@ import type { Task, TaskDetail } from "../api/types";
 import { amount, clock, count, duration, money, moment, relative, shortId } from "../format";
 import { t, word, type Key } from "../i18n";
 import { connection, mayAct, now, world } from "../live";
-import { ENDED } from "../live/tasks";
+import { affects } from "../live/events";
+import { hasEnded } from "../live/status";
 import { clean, line } from "../markdown/clean";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
@@ -29,7 +30,7 @@ import {
 import { RequestCard } from "../ui/request";
 import { RulingLine, Transcript } from "../ui/transcript";
 import { Lazy } from "../ui/lazy";
-import { isOpen, type Event } from "../live/messages";
+import { isOpen } from "../live/messages";
 
 const TABS = [
   "result",
@@ -128,7 +129,7 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
       (name !== "diff" || task.isolation === "worktree" || task.branch !== null) &&
       (name !== "verdict" || task.verdict !== null),
   );
-  const running = !ENDED.has(task.status);
+  const running = !hasEnded(task);
   const shown: Tab = tabs.find((name) => name === tab) ?? (running ? "transcript" : "result");
   const requests = [...world.requests.value.values()].filter(
     (request) => request.task_id === task.task_id && isOpen(request),
@@ -202,7 +203,7 @@ function Header({ task }: { task: TaskDetail }) {
           <span
             class={`tag ${task.waiting_on === "approval" || task.waiting_on === "question" ? "warn" : ""}`}
           >
-            {ENDED.has(task.status) ? "" : `${t("tasks.column.waiting")}: `}
+            {hasEnded(task) ? "" : `${t("tasks.column.waiting")}: `}
             {waiting}
           </span>
         )}
@@ -339,33 +340,17 @@ function Todos({ todos }: { todos: TaskDetail["todos"] }) {
   );
 }
 
-const SPOKEN: ReadonlySet<string> = new Set([
-  "started",
-  "tool",
-  "said",
-  "asked",
-  "replied",
-  "retrying",
-  "compacted",
-  "completed",
-  "failed",
-  "timeout",
-  "cancelled",
-  "held",
-  "progress",
-]);
-
 function Said({ task }: { task: TaskDetail }) {
   const id = task.task_id;
   const [unfolded, setUnfolded] = useState(false);
   const items = useLoad(
     `transcript/${id}`,
     (signal) => get("/api/tasks/{id}/transcript", { path: { id }, signal }),
-    (event: Event) => event.task_id === id && SPOKEN.has(event.type),
+    (event) => event.task_id === id && affects(event, "transcript"),
   );
   const spoken = world.text(id).value;
   const area = useRef<HTMLDivElement>(null);
-  useEnd(area, items.data !== undefined && !ENDED.has(task.status));
+  useEnd(area, items.data !== undefined && !hasEnded(task));
   if (items.problem) return <Trouble problem={items.problem} again={items.reload} />;
   if (!items.data) return <Loading />;
   return (
@@ -378,7 +363,7 @@ function Said({ task }: { task: TaskDetail }) {
         </div>
       )}
       <Transcript key={String(unfolded)} task={id} items={items.data} unfolded={unfolded} />
-      {spoken && !ENDED.has(task.status) && (
+      {spoken && !hasEnded(task) && (
         <div class="item assistant">
           <div class="who">
             <b>{t("task.speaking")}</b>
@@ -452,8 +437,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
   const diff = useLoad(
     `diff/${id}`,
     (signal) => get("/api/tasks/{id}/diff", { path: { id }, signal }),
-    (event) =>
-      event.task_id === id && ["tool", "completed", "failed", "cancelled", "timeout"].includes(event.type),
+    (event) => event.task_id === id && affects(event, "changes"),
   );
   const [busy, setBusy] = useState(false);
   const label = line(task.label);
@@ -487,7 +471,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
         <span class="grow">
           {task.changes && t("task.changes", task.changes)} {task.branch && <code>{line(task.branch)}</code>}
         </span>
-        {ENDED.has(task.status) && text && !outcome && mayAct() && (
+        {hasEnded(task) && text && !outcome && mayAct() && (
           <>
             <button type="button" class="button primary" disabled={busy} onClick={() => void apply()}>
               {t("do.apply")}
@@ -604,7 +588,7 @@ function Audit({ id }: { id: string }) {
   const audit = useLoad(
     `audit/${id}`,
     (signal) => getAll("/api/tasks/{id}/audit", "after", { path: { id }, signal }),
-    (event) => event.task_id === id && (event.type === "tool" || event.type === "replied"),
+    (event) => event.task_id === id && affects(event, "audit"),
   );
   const [limit, setLimit] = useState(200);
   if (audit.problem) return <Trouble problem={audit.problem} again={audit.reload} />;

@@ -8,6 +8,8 @@ import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
 import { agents, loadTasks, mayAct, world } from "../live";
 import { backOff } from "../live/connection";
+import { affects } from "../live/events";
+import { STATUSES } from "../live/status";
 import {
   flatten,
   fromQuery,
@@ -27,7 +29,6 @@ import { AgentName, Elapsed, Progress, StatusText, Trouble, waits } from "../ui/
 import { intoView, visible } from "../ui/virtual";
 import { NewTask } from "./new-task";
 
-const STATUSES: readonly Status[] = ["pending", "running", "completed", "failed", "timeout", "cancelled"];
 /** The first page is small, so that it is there at once. */
 const FIRST_PAGE = 100;
 const PAGE = 500;
@@ -258,7 +259,7 @@ function Filters({
   const stats = useLoad(
     "stats",
     (signal) => get("/api/tasks/stats", { signal }),
-    (event) => COUNTED.has(event.type),
+    (event) => affects(event, "status"),
   ).data;
   const toggle = (status: Status) => {
     const statuses = set.statuses.includes(status)
@@ -330,15 +331,6 @@ function Filters({
   );
 }
 
-const COUNTED: ReadonlySet<string> = new Set([
-  "queued",
-  "started",
-  "completed",
-  "failed",
-  "timeout",
-  "cancelled",
-  "deleted",
-]);
 const MAX_SESSIONS = 100;
 
 function Sessions() {

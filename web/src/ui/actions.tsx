@@ -3,7 +3,7 @@ import { post, remove } from "../api/client";
 import type { Task } from "../api/types";
 import { t, type Key } from "../i18n";
 import { mayAct, world } from "../live";
-import { ENDED } from "../live/tasks";
+import { hasEnded } from "../live/status";
 import { line } from "../markdown/clean";
 import { go } from "../router";
 import { attempt, sure } from "./parts";
@@ -13,7 +13,7 @@ export type Action = "cancel" | "pause" | "resume" | "retry" | "delete";
 /** What makes sense for a task as it is. Viewers may only look. */
 export function possible(task: Task): Action[] {
   if (!mayAct()) return [];
-  if (ENDED.has(task.status)) return ["retry", "delete"];
+  if (hasEnded(task)) return ["retry", "delete"];
   return [task.paused ? "resume" : "pause", "cancel", "delete"];
 }
 

@@ -5,7 +5,7 @@ import { isTransient, Problem } from "../api/client";
 import { cut } from "../format";
 import { world } from "../live";
 import { backOff } from "../live/connection";
-import type { Event } from "../live/messages";
+import type { LiveEvent } from "../api/types";
 import { line } from "../markdown/clean";
 
 export interface Loaded<T> {
@@ -50,7 +50,7 @@ export function afterFailure<T>(old: Held<T>, key: string, problem: Problem): He
 export function useLoad<T>(
   key: string | null,
   load: (signal: AbortSignal) => Promise<T>,
-  follow?: (event: Event) => boolean,
+  follow?: (event: LiveEvent) => boolean,
 ): Loaded<T> {
   const [state, setState] = useState<Held<T>>({ key: null });
   const held = useRef(state);

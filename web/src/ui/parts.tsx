@@ -7,17 +7,17 @@ import type { Balance, Task } from "../api/types";
 import { amount, duration, elapsed } from "../format";
 import { lang, t, word } from "../i18n";
 import { agents, now } from "../live";
-import { ENDED } from "../live/tasks";
+import { hasEnded } from "../live/status";
 import { line } from "../markdown/clean";
 import { StatusIcon, type Mark } from "./icons";
 
 export function markOf(task: Pick<Task, "status" | "paused">): Mark {
-  return task.paused && !ENDED.has(task.status) ? "paused" : task.status;
+  return task.paused && !hasEnded(task) ? "paused" : task.status;
 }
 
 export function StatusText({ task }: { task: Pick<Task, "status" | "paused" | "cancel_requested"> }) {
   const mark = markOf(task);
-  const cancelling = task.cancel_requested && !ENDED.has(task.status);
+  const cancelling = task.cancel_requested && !hasEnded(task);
   return (
     <span class={`status s-${mark}`}>
       <StatusIcon mark={mark} />
@@ -48,14 +48,14 @@ export function AgentName({ name }: { name: string }) {
 
 /** What a task waits for, in words. */
 export function waits(task: Task): string {
-  if (ENDED.has(task.status)) return task.reason ? word("reason", task.reason) : "";
+  if (hasEnded(task)) return task.reason ? word("reason", task.reason) : "";
   if (task.queue_position !== null) return t("wait.queue", { place: task.queue_position });
   return task.waiting_on ? word("wait", task.waiting_on) : "";
 }
 
 /** Runs by the second while the task does; a task that ended does not listen to the clock. */
 export function Elapsed({ task }: { task: Task }) {
-  const running = task.started_at !== null && !ENDED.has(task.status);
+  const running = task.started_at !== null && !hasEnded(task);
   return <>{duration(elapsed(task, running ? now.value : 0))}</>;
 }
 

@@ -159,8 +159,6 @@ export function wanted(name: string, values: unknown): string | null {
   return null;
 }
 
-const GOOD: ReadonlySet<string> = new Set(["ok"]);
-
 function Call({
   task,
   call,
@@ -176,7 +174,7 @@ function Call({
 }) {
   const [shown, setShown] = useState<boolean | null>(null);
   const outcome = result?.result;
-  const good = outcome && GOOD.has(outcome.status);
+  const good = outcome?.status === "ok";
   const seen = shown ?? open;
   const said = seen && result ? outputOf(result) : null;
   const change = seen ? said?.diff || wanted(call.call!.name, call.call!.arguments) : null;
