@@ -1,10 +1,11 @@
 // The frame around all pages: where to go, how it looks, whether it is live.
-import { effect, signal } from "@preact/signals";
+import { effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loggedOut, post } from "./api/client";
 import { forgetPageKey } from "./api/page-key";
 import { choose, lang, t, word, type Key } from "./i18n";
 import { connection, now, world } from "./live";
+import { TaskList } from "./live/task-list";
 import { go, href, place, type Place } from "./router";
 import { ApprovalsPage } from "./pages/approvals";
 import { TasksPage } from "./pages/tasks";
@@ -30,11 +31,11 @@ const PAGES: readonly { key: string; icon: IconName; name: Key; to: Place; pages
   { key: "s", icon: "stats", name: "nav.stats", to: { page: "stats" }, pages: ["stats"] },
 ];
 
-const helping = signal(false);
-
 export function App() {
   const at = place.value;
   const main = useRef<HTMLElement>(null);
+  const [taskList] = useState(() => new TaskList(world.tasks));
+  const [helping, setHelping] = useState(false);
   useEffect(() => {
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
@@ -46,7 +47,7 @@ export function App() {
     main.current?.scrollTo(0, 0);
   }, [at.page, "id" in at ? at.id : "", "session" in at ? at.session : ""]);
   useKeys({
-    "?": () => (helping.value = true),
+    "?": () => setHelping(true),
     T: cycle,
     ...Object.fromEntries(PAGES.map((page) => [`g ${page.key}`, () => go(page.to)])),
   });
@@ -56,23 +57,27 @@ export function App() {
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
         {t("app.skip")}
       </a>
-      <Bar />
+      <Bar onHelp={() => setHelping(true)} />
       <Lost />
       <Old />
       <main id="main" ref={main} tabIndex={-1}>
-        {connection.line.value.state === "connecting" && !world.me.value ? <Loading /> : <Current at={at} />}
+        {connection.line.value.state === "connecting" && !world.me.value ? (
+          <Loading />
+        ) : (
+          <Current at={at} taskList={taskList} />
+        )}
       </main>
       <Notes />
       <Doubts />
-      {helping.value && <Help />}
+      {helping && <Help onClose={() => setHelping(false)} />}
     </div>
   );
 }
 
-function Current({ at }: { at: Place }) {
+function Current({ at, taskList }: { at: Place; taskList: TaskList }) {
   switch (at.page) {
     case "tasks":
-      return <TasksPage />;
+      return <TasksPage list={taskList} />;
     case "task":
       return <TaskPage key={at.id} id={at.id} tab={at.tab} />;
     case "approvals":
@@ -126,7 +131,7 @@ function Unknown() {
   );
 }
 
-function Bar() {
+function Bar({ onHelp }: { onHelp: () => void }) {
   const waiting = world.requests.value.size;
   const page = place.value.page;
   const me = world.me.value;
@@ -178,7 +183,7 @@ function Bar() {
           class="button plain"
           aria-label={t("app.keys")}
           title={me ? t("app.role", { name: me.name, role: word("role", me.role) }) : undefined}
-          onClick={() => (helping.value = true)}
+          onClick={onHelp}
         >
           <Icon name="help" />
         </button>
@@ -265,8 +270,7 @@ const KEYS: readonly [string, Key][] = [
   ["Shift T", "keys.theme"],
 ];
 
-function Help() {
-  const close = () => (helping.value = false);
+function Help({ onClose }: { onClose: () => void }) {
   const me = world.me.value;
   const logout = () =>
     void post("/api/logout").finally(() => {
@@ -274,7 +278,7 @@ function Help() {
       loggedOut.value = "ended";
     });
   return (
-    <Dialog title={t("keys.title")} onClose={close}>
+    <Dialog title={t("keys.title")} onClose={onClose}>
       <dl class="facts">
         {KEYS.map(([key, text]) => (
           <>
@@ -296,7 +300,7 @@ function Help() {
             {t("app.logout")}
           </button>
         )}
-        <button type="button" class="button primary" autofocus onClick={close}>
+        <button type="button" class="button primary" autofocus onClick={onClose}>
           {t("app.close")}
         </button>
       </div>

@@ -1,7 +1,7 @@
 // What all pages share: the world as it is, and the line to the server.
 import { signal } from "@preact/signals";
-import { get, getAll, getPage } from "../api/client";
-import type { Agent, TaskQuery } from "../api/types";
+import { get, getAll } from "../api/client";
+import type { Agent } from "../api/types";
 import { suggest } from "../i18n";
 import { Connection } from "./connection";
 import { isOpen, World } from "./messages";
@@ -66,14 +66,4 @@ export function refreshRequests(): void {
       [...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]),
     );
   }, 120);
-}
-
-/** One page of tasks into the world; what the list no longer has is removed from it. */
-export async function loadTasks(
-  query: TaskQuery,
-  signal?: AbortSignal,
-): Promise<{ ids: string[]; cursor: string | null }> {
-  const page = await getPage("/api/tasks", { query: { ...query, summary: true }, signal });
-  world.tasks.put(page.items);
-  return { ids: page.items.map((task) => task.task_id), cursor: page.cursor };
 }
