@@ -15,6 +15,13 @@ export class Tasks {
     return this.known.get(id);
   }
 
+  /** Returns a record. A component that calls this is drawn again when the record arrives or changes. */
+  read(id: string): Task | undefined {
+    const known = this.known.get(id);
+    if (!known) void this.structure.value;
+    return known?.value;
+  }
+
   get size(): number {
     return this.known.size;
   }

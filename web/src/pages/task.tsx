@@ -52,14 +52,13 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
     (signal) => get("/api/tasks/{id}", { path: { id }, signal }),
     (event) => event.task_id === id || event.parent_id === id,
   );
-  const known = world.tasks.get(id)?.value;
+  const known = world.tasks.read(id);
   const whole = detail.data;
   useEffect(() => {
     const end = connection.subscribe({ id: `text/${id}`, scope: "task", task_id: id, text: true });
     return end;
   }, [id]);
   useEffect(() => {
-    if (whole && !world.tasks.get(whole.task_id)) world.tasks.put([recordOf(whole)]);
     // The beginning of an id is enough to come here; events name the whole.
     if (whole && whole.task_id !== id) go({ page: "task", id: whole.task_id, tab }, true);
   }, [whole]);
@@ -84,34 +83,6 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
         }
       : whole;
   return <View task={task} tab={tab} reload={detail.reload} />;
-}
-
-/** What a list knows of a task. The rest is only as new as the answer that it came with. */
-function recordOf(detail: TaskDetail): Task {
-  const {
-    workspace,
-    mode,
-    sandbox,
-    network,
-    isolation,
-    branch,
-    changes,
-    changes_fate,
-    policy_hash,
-    thinking,
-    tools,
-    skills,
-    timeout_seconds,
-    deadline,
-    continues,
-    delivery_error,
-    crashes,
-    todos,
-    children,
-    requests,
-    ...record
-  } = detail;
-  return record;
 }
 
 function Back() {

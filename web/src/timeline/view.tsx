@@ -4,11 +4,10 @@ import { get } from "../api/client";
 import type { Timeline } from "../api/types";
 import { clock, duration } from "../format";
 import { t, word } from "../i18n";
-import { world } from "../live";
 import { line } from "../markdown/clean";
 import { go, href } from "../router";
 import { memo } from "../ui/memo";
-import { useLoad } from "../ui/hooks";
+import { useLoad, type Loaded } from "../ui/hooks";
 import { AgentName, Loading, Trouble } from "../ui/parts";
 import { visible } from "../ui/virtual";
 import { bars, KINDS, pan, shares, ticks, tracks, whole, zoom, type Track, type View } from "./layout";
@@ -19,12 +18,10 @@ const BAR = { y: 6, height: 14 };
 const LIVE_MS = 2_000;
 
 export function TimelineView({ id, tall }: { id: string; tall: boolean }) {
-  const known = world.tasks.get(id)?.value;
-  const root = known?.root_id ?? id;
-  const loaded = useLoad(
+  const loaded: Loaded<Timeline> = useLoad(
     `timeline/${id}`,
     (signal) => get("/api/tasks/{id}/timeline", { path: { id }, signal }),
-    (event) => event.root_id === root,
+    (event) => event.root_id === (loaded.data?.root_id ?? id),
   );
   const running = loaded.data?.tasks.some((task) => task.ended === null) ?? false;
   useEffect(() => {
