@@ -33,6 +33,7 @@ const PAGES: readonly { key: string; icon: IconName; name: Key; to: Place; pages
 
 export function App() {
   const at = place.value;
+  const subject = "id" in at ? at.id : "session" in at ? at.session : null;
   const main = useRef<HTMLElement>(null);
   const [taskList] = useState(() => new TaskList(world.tasks));
   const [helping, setHelping] = useState(false);
@@ -45,7 +46,7 @@ export function App() {
     if (document.activeElement === document.body || document.activeElement?.closest("nav"))
       main.current?.focus({ preventScroll: true });
     main.current?.scrollTo(0, 0);
-  }, [at.page, "id" in at ? at.id : "", "session" in at ? at.session : ""]);
+  }, [at.page, subject]);
   useKeys({
     "?": () => setHelping(true),
     T: cycle,
@@ -216,13 +217,10 @@ function Old() {
 /** Says that what is shown may be old, for how long, and offers to try at once. */
 function Lost() {
   const line = connection.line.value;
-  const [was, setWas] = useState(false);
+  const wasLost = useRef(false);
   useEffect(() => {
-    if (line.state === "lost") setWas(true);
-    if (line.state === "on" && was) {
-      setWas(false);
-      say(t("live.back"));
-    }
+    if (line.state === "on" && wasLost.current) say(t("live.back"));
+    if (line.state !== "connecting") wasLost.current = line.state === "lost";
   }, [line.state]);
   if (line.state !== "lost") return <div role="status" hidden />;
   const seconds = Math.max(0, Math.ceil((line.until - now.value) / 1_000));

@@ -56,14 +56,16 @@ let asked: ReturnType<typeof setTimeout> | undefined;
 /** Asks for the open requests, once for many wishes: after a healing, and after a reply of our own. */
 export function refreshRequests(): void {
   clearTimeout(asked);
-  asked = setTimeout(async () => {
-    const [approvals, questions] = await Promise.all([
-      getAll("/api/approvals", "cursor").catch(() => null),
-      getAll("/api/questions", "cursor").catch(() => null),
-    ]);
-    if (!approvals || !questions) return;
-    world.requests.value = new Map(
-      [...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]),
-    );
-  }, 120);
+  asked = setTimeout(() => void loadRequests(), 120);
+}
+
+async function loadRequests(): Promise<void> {
+  const [approvals, questions] = await Promise.all([
+    getAll("/api/approvals", "cursor").catch(() => null),
+    getAll("/api/questions", "cursor").catch(() => null),
+  ]);
+  if (!approvals || !questions) return;
+  world.requests.value = new Map(
+    [...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]),
+  );
 }

@@ -48,7 +48,7 @@ class BoundedLexer extends Lexer {
   override inlineTokens(source: string, tokens: Token[] = []): Token[] {
     const price = cost(source);
     if (price > MAX_COST || this.spent + price > MAX_TOTAL) {
-      tokens.push({ type: "text", raw: source, text: source, escaped: false } as Tokens.Text);
+      tokens.push({ type: "text", raw: source, text: source, escaped: false });
       return tokens;
     }
     this.spent += price;

@@ -163,7 +163,9 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   const untold = sent.filter((one) => !told(one));
   const running = (current && !hasEnded(current)) || untold.some((one) => !one.steered);
   // For good: its turn may be deleted later.
-  useEffect(() => void (untold.length < sent.length && setSent(untold)));
+  useEffect(() => {
+    if (untold.length < sent.length) setSent(untold);
+  }, [untold, sent.length]);
   useEffect(
     () => connection.subscribe({ id: `text/${id}`, scope: "session", session_id: id, text: true }),
     [id],
@@ -179,10 +181,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
       <p class="visually-hidden" role="status">
         {current ? word("status", current.status) : ""}
       </p>
-      <Scroller
-        watch={[turns.length, detail.data, untold.length]}
-        text={current && running ? current.task_id : null}
-      >
+      <Scroller text={current && running ? current.task_id : null}>
         <div class="row narrow">
           <button type="button" class="button small" onClick={onList}>
             <Icon name="list" />
@@ -224,22 +223,14 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
 }
 
 /** Stays at the end while something is added, unless the reader went up. */
-function Scroller({
-  watch,
-  text,
-  children,
-}: {
-  watch: unknown[];
-  text: string | null;
-  children: preact.ComponentChildren;
-}) {
+function Scroller({ text, children }: { text: string | null; children: preact.ComponentChildren }) {
   const area = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
   const top = useRef(0);
-  const spoken = text ? world.text(text).value.length : 0;
+  if (text) void world.text(text).value;
   useLayoutEffect(() => {
     if (area.current && stick.current) area.current.scrollTop = area.current.scrollHeight;
-  }, [...watch, spoken]);
+  });
   useEffect(() => {
     // Texts grow after they were drawn, when the parser of Markdown arrives.
     const inner = area.current?.firstElementChild;
@@ -465,7 +456,7 @@ function Compose({
     );
   return (
     <div class="compose">
-      <form onSubmit={send}>
+      <form onSubmit={(event) => void send(event)}>
         <textarea
           class="field"
           rows={2}

@@ -56,7 +56,7 @@ export function NewTask({ onClose }: { onClose: () => void }) {
   };
   return (
     <Dialog title={t("new.title")} onClose={onClose}>
-      <form class="stack" onSubmit={submit}>
+      <form class="stack" onSubmit={(event) => void submit(event)}>
         <label class="labelled">
           {t("new.message")}
           <textarea

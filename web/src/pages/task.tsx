@@ -61,7 +61,7 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
   useEffect(() => {
     // The beginning of an id is enough to come here; events name the whole.
     if (whole && whole.task_id !== id) go({ page: "task", id: whole.task_id, tab }, true);
-  }, [whole]);
+  }, [whole, id, tab]);
   useKeys({ Escape: () => go({ page: "tasks" }) });
   if (detail.problem)
     return (
@@ -751,7 +751,7 @@ function Steer({ id }: { id: string }) {
     if (done !== undefined) setText("");
   };
   return (
-    <form class="card stack gap-s" onSubmit={send}>
+    <form class="card stack gap-s" onSubmit={(event) => void send(event)}>
       <label class="labelled">
         {t("task.steer")}
         <textarea

@@ -235,12 +235,16 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
     element.scrollTop = list.scroll;
     return () => observer.disconnect();
   }, [list, area]);
+  const drawn = useRef({ all, row: view.row });
+  drawn.current = { all, row: view.row };
   useEffect(() => {
+    // Only a new selection scrolls: a task that arrives above it does not move what the user reads.
+    const { all, row } = drawn.current;
     const index = all.findIndex((line) => line.id === at);
     const element = area.current;
     if (element && index >= 0)
-      element.scrollTop = intoView(index, element.scrollTop, element.clientHeight - head(), view.row);
-  }, [at]);
+      element.scrollTop = intoView(index, element.scrollTop, element.clientHeight - head(), row);
+  }, [at, area]);
   useEffect(() => {
     if (last >= all.length - 5) void list.loadMore();
   }, [list, last, all.length, extent]);

@@ -24,12 +24,13 @@ export function TimelineView({ id, tall }: { id: string; tall: boolean }) {
     (event) => event.root_id === (loaded.data?.root_id ?? id),
   );
   const running = loaded.data?.tasks.some((task) => task.ended === null) ?? false;
+  const { reload } = loaded;
   useEffect(() => {
     if (!running) return;
-    const timer = setInterval(() => !document.hidden && loaded.reload(), LIVE_MS);
+    const timer = setInterval(() => !document.hidden && reload(), LIVE_MS);
     return () => clearInterval(timer);
-  }, [running]);
-  if (loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
+  }, [running, reload]);
+  if (loaded.problem) return <Trouble problem={loaded.problem} again={reload} />;
   if (!loaded.data) return <Loading />;
   const left = loaded.data.left_out;
   return (
@@ -183,7 +184,10 @@ function Chart({ timeline, tall }: { timeline: Timeline; tall: boolean }) {
           onMouseLeave={() => setHover(null)}
           onKeyDown={(event) => {
             const act = !event.ctrlKey && !event.metaKey && !event.altKey && keys[event.key];
-            if (act) (event.preventDefault(), event.stopPropagation(), act());
+            if (!act) return;
+            event.preventDefault();
+            event.stopPropagation();
+            act();
           }}
         >
           <div class="canvas" style={{ height: `${list.length * ROW}px` }}>
@@ -386,5 +390,5 @@ function useWheel(
       element.removeEventListener("pointermove", moved);
       removeEventListener("pointerup", up);
     };
-  }, []);
+  }, [area, axis]);
 }

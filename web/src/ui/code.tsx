@@ -14,7 +14,7 @@ type Safe = (text: string) => string;
 export function Pre({ text, safely = clean }: { text: string; safely?: Safe }) {
   const [limit, setLimit] = useState(FIRST);
   const part = text.length > limit ? text.slice(0, limit) : text;
-  const safe = useMemo(() => safely(part), [part]);
+  const safe = useMemo(() => safely(part), [part, safely]);
   return (
     <div class="block">
       <pre class="code" tabIndex={0}>
@@ -53,7 +53,7 @@ export function diffKind(line: string): string {
 
 export function Diff({ text, safely = clean }: { text: string; safely?: Safe }) {
   const [limit, setLimit] = useState(MAX_LINES);
-  const lines = useMemo(() => safely(text).replace(/\n$/, "").split("\n"), [text]);
+  const lines = useMemo(() => safely(text).replace(/\n$/, "").split("\n"), [text, safely]);
   return (
     <div class="block">
       <pre class="code diff" tabIndex={0}>
@@ -135,7 +135,7 @@ function Text({ text, safely }: { text: string; safely: Safe }) {
 function Group({ value, open, depth, safely }: Shown & { value: object }) {
   const [limit, setLimit] = useState(MAX_ENTRIES);
   const [shown, setShown] = useState(open > depth);
-  const entries = Object.entries(value);
+  const entries = Object.entries(value) as [string, unknown][];
   const brackets = Array.isArray(value) ? "[]" : "{}";
   if (entries.length === 0) return <span class="n">{brackets}</span>;
   return (

@@ -131,7 +131,7 @@ export function useEnd(inner: { current: HTMLElement | null }, on: boolean): voi
     observer.observe(inner.current);
     area.addEventListener("scroll", scrolled, { passive: true });
     return () => (observer.disconnect(), area.removeEventListener("scroll", scrolled));
-  }, [on]);
+  }, [on, inner]);
 }
 
 /** What the window is called, besides how many wait for a person. */

@@ -1,6 +1,6 @@
 // A part of the page that comes when it is first shown.
 import type { FunctionComponent } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/client";
 import { Loading, Trouble } from "./parts";
 
@@ -12,13 +12,17 @@ export function Lazy<P extends object>({
   props: P;
 }) {
   const [state, setState] = useState<{ part?: FunctionComponent<P>; problem?: Problem }>({});
-  const bring = () =>
-    load().then(
+  const [attempt, setAttempt] = useState(0);
+  // The function is new on each render and loads the same component.
+  const latest = useRef(load);
+  latest.current = load;
+  useEffect(() => {
+    latest.current().then(
       (part) => setState({ part }),
       (error: unknown) => setState({ problem: new Problem(0, "", String(error)) }),
     );
-  useEffect(() => void bring(), []);
-  if (state.problem) return <Trouble problem={state.problem} again={() => void bring()} />;
+  }, [attempt]);
+  if (state.problem) return <Trouble problem={state.problem} again={() => setAttempt(attempt + 1)} />;
   const Part = state.part;
   return Part ? <Part {...props} /> : <Loading />;
 }

@@ -115,7 +115,8 @@ const TELLING: readonly string[] = ["path", "file_path", "command", "pattern", "
 
 /** The first words of the arguments, for the folded line. */
 export function summary(value: unknown): string {
-  if (typeof value !== "object" || value === null) return line(String(value ?? ""));
+  if (value === null || value === undefined) return "";
+  if (typeof value !== "object") return line(typeof value === "string" ? value : JSON.stringify(value));
   const fields = Object.entries(value);
   // What a person looks for comes first, in whatever order a model wrote it.
   const place = ([key]: [string, unknown]) => (TELLING.includes(key) ? TELLING.indexOf(key) : TELLING.length);
