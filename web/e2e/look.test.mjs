@@ -233,7 +233,7 @@ describe("keyboard", () => {
     const at = await open(browser, server.url);
     await at.go("/approvals");
     await settled(at.page);
-    const pipe = at.page.getByRole("article", { name: /rewrite the docs asks for approval/ });
+    const pipe = at.page.getByRole("article", { name: /rewrite the docs requests approval/ });
     assert.equal(await pipe.locator("pre").first().textContent(), PIPE.replace("\u{e0100}", "\\u{e0100}"));
     assert.match(await pipe.getAttribute("class"), /^(?!.*dangerous)/);
     await pipe.scrollIntoViewIfNeeded();
@@ -247,7 +247,7 @@ describe("keyboard", () => {
     const at = await open(browser, server.url);
     await at.go("/approvals");
     await settled(at.page);
-    const card = at.page.getByRole("article", { name: /install it asks for approval/ });
+    const card = at.page.getByRole("article", { name: /install it requests approval/ });
     assert.match(await card.getAttribute("class"), /dangerous/);
     // The reason stands above the command, which stands above everything else.
     const text = await card.textContent();
@@ -257,7 +257,7 @@ describe("keyboard", () => {
       text,
     );
     const buttons = await card.locator(".row > button.button").allTextContents();
-    assert.deepEqual(buttons, ["Refuse", "Approve"]);
+    assert.deepEqual(buttons, ["Deny", "Approve"]);
     const approve = card.getByRole("button", { name: "Approve" });
     assert.doesNotMatch(await approve.getAttribute("class"), /primary/);
     await card.scrollIntoViewIfNeeded();
@@ -265,7 +265,7 @@ describe("keyboard", () => {
     await at.page.emulateMedia({ colorScheme: "dark" });
     await at.shot("approval-dangerous-dark");
     // By keyboard one arrives at the refusal, and Enter in the words sends nothing.
-    await card.getByLabel(/Words/).press("Enter");
+    await card.getByLabel(/Message to the agent/).press("Enter");
     for (let n = 0; n < 6; n++) {
       await at.page.locator("main h1").click();
       for (let times = 0; times <= n; times++) await at.page.keyboard.press("j");
@@ -283,7 +283,7 @@ describe("keyboard", () => {
     const at = await open(browser, server.url);
     await at.go("/approvals");
     await settled(at.page);
-    const card = at.page.getByRole("article", { name: /rewrite the docs asks for approval/ });
+    const card = at.page.getByRole("article", { name: /rewrite the docs requests approval/ });
     await card.waitFor();
     // Somebody clicks at the moment in which the next card moves up: that decides nothing.
     await at.page.evaluate(() => {
@@ -293,7 +293,7 @@ describe("keyboard", () => {
         if (!gone(list)) return;
         seen.disconnect();
         [...document.querySelectorAll("main article button")]
-          .find((button) => button.textContent === "Refuse")
+          .find((button) => button.textContent === "Deny")
           ?.click();
       });
       seen.observe(document.querySelector("main"), { childList: true, subtree: true });
@@ -312,19 +312,19 @@ describe("keyboard", () => {
       request_id: "req-3",
     });
     await card.waitFor({ state: "detached" });
-    await at.page.getByText(/Withdrawn, approved elsewhere by cli:anna: exec for f in/).waitFor();
-    await at.page.getByText("The list has just moved. Look again, then decide.").waitFor();
+    await at.page.getByText(/No longer open \(approved elsewhere by cli:anna\): exec for f in/).waitFor();
+    await at.page.getByText("The list has just changed. Check the request, then decide again.").waitFor();
     assert.deepEqual(server.posted, []);
     await at.page.waitForTimeout(800);
     // A late answer is told the same.
-    const late = at.page.getByRole("article", { name: /install it asks for approval/ });
+    const late = at.page.getByRole("article", { name: /install it requests approval/ });
     server.trouble = (method) =>
       method === "POST" && {
         status: 409,
         slug: "conflict",
         detail: "cli:anna approved it before; nothing changed",
       };
-    await late.getByRole("button", { name: "Refuse" }).click();
+    await late.getByRole("button", { name: "Deny" }).click();
     await at.page.getByText(/cli:anna approved it before; nothing changed/).waitFor();
     await server.close();
   });
@@ -350,9 +350,9 @@ describe("keyboard", () => {
     await at.go("/approvals");
     await settled(at.page);
     assert.match(await at.page.title(), /^\(2\) /);
-    const card = at.page.getByRole("article", { name: /asks for approval/ });
-    await card.getByLabel(/Words/).fill("not this file");
-    await card.getByRole("button", { name: "Refuse" }).click();
+    const card = at.page.getByRole("article", { name: /requests approval/ });
+    await card.getByLabel(/Message to the agent/).fill("not this file");
+    await card.getByRole("button", { name: "Deny" }).click();
     await until("refused", () =>
       server.posted.some(
         (one) =>
@@ -465,7 +465,7 @@ describe("volume", () => {
     await at.page.keyboard.press("0");
     await until("fits", async () => (await at.page.locator(".gantt .axis").textContent()) === before);
     await at.shot("timeline-200");
-    await at.page.getByText("As a table").click();
+    await at.page.getByText("Show as a table").click();
     await until("all rows", async () => (await at.page.locator("tbody tr").count()) === 200);
     assert.deepEqual(await at.done(), []);
     await server.close();
@@ -496,10 +496,10 @@ describe("connection", () => {
     assert.equal(await at.page.locator("input[type=search]").inputValue(), "parser");
     await at.go("/chat/web:demo");
     await settled(at.page);
-    await at.page.getByLabel("Message").fill("half a thought");
+    await at.page.getByLabel("Message", { exact: true }).fill("half a thought");
     await at.page.reload();
     await settled(at.page);
-    assert.equal(await at.page.getByLabel("Message").inputValue(), "half a thought");
+    assert.equal(await at.page.getByLabel("Message", { exact: true }).inputValue(), "half a thought");
     assert.deepEqual(await at.done(), []);
     await server.close();
   });
@@ -529,7 +529,7 @@ describe("live", () => {
     const request = { ...server.asked[1], id: "req-9", task_id: task.task_id, label: "live one" };
     server.asked.push(request);
     server.send({ type: "asked", ...of, request });
-    const card = page.getByRole("article", { name: "live one asks" });
+    const card = page.getByRole("article", { name: "live one has a question" });
     await card.waitFor();
     server.send({ type: "replied", ...of, request_id: "req-9" });
     await card.waitFor({ state: "detached" });
@@ -621,7 +621,7 @@ describe("trouble", () => {
         ? { status: 409, slug: "conflict", detail: "It has no worktree any more." }
         : null;
     await at.go(`/tasks/${second.task_id}/diff`);
-    await at.page.getByText("Nothing is left to apply or discard.").waitFor();
+    await at.page.getByText("No changes are left to apply or discard.").waitFor();
     assert.equal(await at.page.getByRole("button", { name: /Apply|Discard/ }).count(), 0);
     assert.deepEqual(await at.done(), []);
   });
@@ -632,7 +632,7 @@ describe("roles and addresses", () => {
     const server = await serve({ dist, role: "viewer" });
     const at = await open(browser, server.url);
     const acts =
-      /^(New task|New chat|Cancel|Delete|Pause|Resume|Retry|Apply|Discard|Approve|Refuse|Send|Stop|Start)$/;
+      /^(New task|New chat|Cancel|Delete|Pause|Resume|Retry|Apply|Discard|Approve|Deny|Send|Stop|Start)$/;
     for (const [name, path] of Object.entries(places(server))) {
       if (name === "new-chat") continue;
       await at.go(path);
@@ -666,7 +666,7 @@ describe("roles and addresses", () => {
     await at.go(`/tasks/${server.tasks[0].task_id}`);
     await until("titled by its label", async () => (await page.title()).includes(server.tasks[0].label));
     await at.go("/nowhere");
-    await page.getByRole("heading", { name: "There is no such page." }).waitFor();
+    await page.getByRole("heading", { name: "Page not found." }).waitFor();
     assert.deepEqual(await at.done(), []);
   });
 

@@ -231,7 +231,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const kid = (name) => page.locator(".kid", { hasText: name });
     await kid("count files").getByText("Completed").waitFor();
     await kid("sleep long").getByText("Running").waitFor();
-    const card = page.getByRole("article", { name: /write notes.* asks for approval/ });
+    const card = page.getByRole("article", { name: /write notes.* requests approval/ });
     await card.waitFor();
     assert.match(await page.title(), /^\(1\)/);
     await at.shot("story-chat-waits");
@@ -262,7 +262,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await talk(page, "slow words please");
     await page.getByRole("button", { name: "Stop" }).waitFor();
     await talk(page, "and be brief");
-    await page.locator(".note", { hasText: "under way" }).waitFor();
+    await page.locator(".note", { hasText: "Sent to the running task" }).waitFor();
     await page.locator(".turn .status", { hasText: "Completed" }).waitFor();
     assert.equal(await page.locator(".turn").count(), 1);
     assert.equal(await page.locator(".mine", { hasText: "and be brief" }).count(), 1);
@@ -314,7 +314,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const { page } = at;
     const made = await daemon.api("POST", "/api/tasks", { message: "slow words please", label: "slow one" });
     await at.go(`/tasks/${made.task_id}`);
-    await page.getByLabel("Tell it something").fill("be brief");
+    await page.getByLabel("Message to the agent").fill("be brief");
     await page.keyboard.press("Enter");
     await page.getByText("Sent", { exact: true }).waitFor();
     await page.locator("header .status").getByText("Completed").waitFor();
@@ -335,16 +335,16 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const { page } = at;
     const made = await daemon.api("POST", "/api/tasks", { message: "ask me before", label: "asker" });
     await at.go(`/tasks/${made.task_id}`);
-    const card = page.getByRole("article", { name: /asker asks for approval/ });
+    const card = page.getByRole("article", { name: /asker requests approval/ });
     await card.waitFor();
-    await card.getByLabel(/Words/).fill("a draft");
+    await card.getByLabel(/Message to the agent/).fill("a draft");
     await daemon.end("SIGKILL");
     await page.waitForSelector(".lost");
     await at.shot("story-lost");
     await daemon.start();
     await page.waitForSelector(".lost", { state: "detached", timeout: 40_000 });
     await card.waitFor();
-    assert.equal(await card.getByLabel(/Words/).inputValue(), "a draft");
+    assert.equal(await card.getByLabel(/Message to the agent/).inputValue(), "a draft");
     // The card may have been drawn anew: a decision counts once the list stands still.
     await page.waitForTimeout(800);
     await card.getByRole("button", { name: "Approve" }).click();

@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { isTransient, Problem } from "../src/api/client";
 import type { Timeline, TranscriptItem } from "../src/api/types";
 import { amount, count, cut, duration, elapsed, money, relative, tokens } from "../src/format";
-import { en } from "../src/i18n/en";
+import { en, type Text } from "../src/i18n/en";
 import { zh } from "../src/i18n/zh";
-import { choose, t, word } from "../src/i18n";
+import { choose, t, word, type Key } from "../src/i18n";
 import { childrenAt, flow } from "../src/pages/chat";
 import { filled, named, unknownCost } from "../src/pages/stats";
 import { href, parse, type Place } from "../src/router";
@@ -16,18 +16,31 @@ import { told } from "../src/ui/parts";
 import { entries, outputOf, summary, wanted } from "../src/ui/transcript";
 import { intoView, visible } from "../src/ui/virtual";
 
-describe("words", () => {
-  it("are there in both languages, with the same gaps", () => {
+describe("texts", () => {
+  const forms = (text: Text) => (typeof text === "string" ? [text] : Object.values(text));
+
+  it("exist in both languages with the same gaps", () => {
     expect(Object.keys(zh).sort()).toEqual(Object.keys(en).sort());
     const gaps = (text: string) => [...text.matchAll(/\{\w+\}/g)].map(String).sort();
-    for (const [key, text] of Object.entries(en)) {
-      expect(gaps(zh[key as keyof typeof en]), key).toEqual(gaps(text));
-      expect(zh[key as keyof typeof en].trim(), key).not.toBe("");
+    for (const [key, text] of Object.entries(en) as [Key, Text][]) {
+      const all = [...forms(text), ...forms(zh[key])];
+      for (const form of all) {
+        expect(gaps(form), key).toEqual(gaps(all[0]!));
+        expect(form.trim(), key).not.toBe("");
+      }
     }
   });
-  it("fill their gaps and survive unknown words", () => {
+  it("have the plural forms of their language", () => {
     choose("en");
-    expect(t("tasks.shown", { count: 3 })).toBe("3 shown");
+    expect(t("chat.turns", { count: 1 })).toBe("1 turn");
+    expect(t("chat.turns", { count: 2 })).toBe("2 turns");
+    expect(t("chat.turns", { count: 0 })).toBe("0 turns");
+    expect(t("tasks.shown", { count: 100, shown: "100+" })).toBe("100+ tasks");
+    choose("zh");
+    expect(t("chat.turns", { count: 1 })).toBe("1 轮");
+    choose("en");
+  });
+  it("fall back to the value for values of the API that the page does not know", () => {
     expect(word("status", "running")).toBe("Running");
     expect(word("status", "someday")).toBe("someday");
     choose("zh");
@@ -55,10 +68,10 @@ describe("trouble", () => {
   });
   it("is told in words of the page", () => {
     choose("zh");
-    expect(told(new Problem(0, "unreachable", "TypeError: Failed to fetch"))).toBe("服务器没有应答。");
+    expect(told(new Problem(0, "unreachable", "TypeError: Failed to fetch"))).toBe("服务器无响应。");
     expect(told(new Problem(429, "too-many-requests", "Wait."))).toBe("请求过多。 Wait.");
     choose("en");
-    expect(told(new Problem(0, "", "TypeError: Failed to fetch"))).toBe("The server did not answer.");
+    expect(told(new Problem(0, "", "TypeError: Failed to fetch"))).toBe("The server did not respond.");
     expect(told(new Problem(409, "conflict", "It ended."))).toBe("It ended.");
     expect(told(new Problem(418, "teapot", "No coffee."))).toBe("No coffee.");
   });

@@ -184,7 +184,7 @@ function Header({ task }: { task: TaskDetail }) {
           <Elapsed task={task} />
         </span>
         <span class="quiet">
-          {t("tasks.column.tools")}: {count(task.tool_calls)}
+          {t("task.budget.tool_calls")}: {count(task.tool_calls)}
         </span>
         <span class="quiet">{money(task.total_usage.cost_usd)}</span>
       </div>
@@ -440,7 +440,8 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
     <>
       <div class="row wrap">
         <span class="grow">
-          {task.changes && t("task.changes", task.changes)} {task.branch && <code>{line(task.branch)}</code>}
+          {task.changes && t("task.changes", { ...task.changes, count: task.changes.files })}{" "}
+          {task.branch && <code>{line(task.branch)}</code>}
         </span>
         {hasEnded(task) && text && !outcome && mayAct() && (
           <>

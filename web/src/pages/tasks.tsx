@@ -410,7 +410,9 @@ function Selected({ list }: { list: TaskList }) {
   return (
     <div class="foot">
       <span class="quiet small" role="status">
-        {busy && shown > 0 ? t("tasks.loading") : t("tasks.shown", { count: `${shown}${done ? "" : "+"}` })}
+        {busy && shown > 0
+          ? t("tasks.loading")
+          : t("tasks.shown", { count: shown, shown: `${shown}${done ? "" : "+"}` })}
       </span>
       {task && (
         <div class="row wrap" role="group" aria-label={t("tasks.chosen", { label: line(task.label) })}>
