@@ -4,16 +4,16 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { loggedOut, post } from "./api/client";
 import { forgetPageKey } from "./api/page-key";
 import { choose, lang, t, word, type Key } from "./i18n";
-import { connection, now, world } from "./live";
+import { connection, now, store } from "./live";
 import { TaskList } from "./live/task-list";
 import { go, href, place, type Place } from "./router";
 import { ApprovalsPage } from "./pages/approvals";
 import { TasksPage } from "./pages/tasks";
 import { TaskPage } from "./pages/task";
-import { pressed, stale, title, useKeys, useTitle } from "./ui/hooks";
+import { handleKey, stale, title, useKeys, useTitle } from "./ui/hooks";
 import { Icon, Logo, type IconName } from "./ui/icons";
 import { Lazy } from "./ui/lazy";
-import { Dialog, Doubts, Loading, Notes, say, told } from "./ui/parts";
+import { Dialog, ConfirmDialog, Loading, Notifications, notify, describeProblem } from "./ui/parts";
 import { cycle, theme } from "./ui/theme";
 
 const PAGES: readonly { key: string; icon: IconName; name: Key; to: Place; pages: readonly string[] }[] = [
@@ -35,11 +35,11 @@ export function App() {
   const at = place.value;
   const subject = "id" in at ? at.id : "session" in at ? at.session : null;
   const main = useRef<HTMLElement>(null);
-  const [taskList] = useState(() => new TaskList(world.tasks));
+  const [taskList] = useState(() => new TaskList(store.tasks));
   const [helping, setHelping] = useState(false);
   useEffect(() => {
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
+    addEventListener("keydown", handleKey);
+    return () => removeEventListener("keydown", handleKey);
   }, []);
   useEffect(() => {
     // The reader of a new page begins at its beginning.
@@ -59,17 +59,17 @@ export function App() {
         {t("app.skip")}
       </a>
       <Bar onHelp={() => setHelping(true)} />
-      <Lost />
-      <Old />
+      <ConnectionNotice />
+      <StaleNotice />
       <main id="main" ref={main} tabIndex={-1}>
-        {connection.line.value.state === "connecting" && !world.me.value ? (
+        {connection.status.value.state === "connecting" && !store.me.value ? (
           <Loading />
         ) : (
           <Current at={at} taskList={taskList} />
         )}
       </main>
-      <Notes />
-      <Doubts />
+      <Notifications />
+      <ConfirmDialog />
       {helping && <Help onClose={() => setHelping(false)} />}
     </div>
   );
@@ -133,9 +133,9 @@ function Unknown() {
 }
 
 function Bar({ onHelp }: { onHelp: () => void }) {
-  const waiting = world.requests.value.size;
+  const waiting = store.requests.value.size;
   const page = place.value.page;
-  const me = world.me.value;
+  const me = store.me.value;
   return (
     <header class="bar">
       <a class="brand" href="/tasks">
@@ -194,7 +194,7 @@ function Bar({ onHelp }: { onHelp: () => void }) {
 }
 
 function Live() {
-  const { state } = connection.line.value;
+  const { state } = connection.status.value;
   return (
     <span class="live" data-state={state}>
       <i aria-hidden="true" />
@@ -204,26 +204,26 @@ function Live() {
 }
 
 /** Something could not be asked for again: what is shown stays, and is tried again. */
-function Old() {
+function StaleNotice() {
   const [problem] = stale.value.values();
-  if (!problem || connection.line.value.state === "lost") return null;
+  if (!problem || connection.status.value.state === "lost") return null;
   return (
     <div class="old" role="status">
-      {t("app.old", { what: told(problem) })}
+      {t("app.old", { what: describeProblem(problem) })}
     </div>
   );
 }
 
 /** Says that what is shown may be old, for how long, and offers to try at once. */
-function Lost() {
-  const line = connection.line.value;
+function ConnectionNotice() {
+  const status = connection.status.value;
   const wasLost = useRef(false);
   useEffect(() => {
-    if (line.state === "on" && wasLost.current) say(t("live.back"));
-    if (line.state !== "connecting") wasLost.current = line.state === "lost";
-  }, [line.state]);
-  if (line.state !== "lost") return <div role="status" hidden />;
-  const seconds = Math.max(0, Math.ceil((line.until - now.value) / 1_000));
+    if (status.state === "on" && wasLost.current) notify(t("live.back"));
+    if (status.state !== "connecting") wasLost.current = status.state === "lost";
+  }, [status.state]);
+  if (status.state !== "lost") return <div role="status" hidden />;
+  const seconds = Math.max(0, Math.ceil((status.until - now.value) / 1_000));
   return (
     <div class="lost">
       <span role="status">{t(navigator.onLine ? "live.lost" : "live.offline")}</span>
@@ -269,7 +269,7 @@ const KEYS: readonly [string, Key][] = [
 ];
 
 function Help({ onClose }: { onClose: () => void }) {
-  const me = world.me.value;
+  const me = store.me.value;
   const logout = () =>
     void post("/api/logout").finally(() => {
       forgetPageKey();
@@ -290,7 +290,7 @@ function Help({ onClose }: { onClose: () => void }) {
       <div class="row end">
         {me && (
           <span class="quiet small grow">
-            {t("app.role", { name: me.name, role: word("role", me.role) })} · {world.version.value}
+            {t("app.role", { name: me.name, role: word("role", me.role) })} · {store.version.value}
           </span>
         )}
         {me?.via === "browser" && (
@@ -307,7 +307,7 @@ function Help({ onClose }: { onClose: () => void }) {
 }
 
 effect(() => {
-  const waiting = world.requests.value.size;
+  const waiting = store.requests.value.size;
   document.title = `${waiting > 0 ? `(${waiting}) ` : ""}${title.value ? `${title.value} – ` : ""}Sortie`;
   document.documentElement.lang = lang.value;
 });

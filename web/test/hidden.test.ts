@@ -2,7 +2,7 @@
 // (crates/base/tests/it/main.rs runs the other half).
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
-import { clean, exact, exactLine } from "../src/markdown/clean";
+import { sanitize, escapeHidden, escapeHiddenLine } from "../src/markdown/sanitize";
 
 interface Case {
   name: string;
@@ -18,8 +18,8 @@ describe("hidden characters", () => {
   it("have a table of cases", () => expect(cases.length).toBeGreaterThan(60));
 
   it.each(cases)("shows $name as Rust does", (one) => {
-    expect(exact(one.text)).toBe(one.exact);
-    expect(exactLine(one.text)).toBe(one.exact_line);
-    expect(clean(one.text)).toBe(one.prose);
+    expect(escapeHidden(one.text)).toBe(one.exact);
+    expect(escapeHiddenLine(one.text)).toBe(one.exact_line);
+    expect(sanitize(one.text)).toBe(one.prose);
   });
 });

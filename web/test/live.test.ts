@@ -3,7 +3,7 @@ import type { LiveEvent, Request, ServerMessage, Task } from "../src/api/types";
 import { backOff } from "../src/live/connection";
 import { affects } from "../src/live/events";
 import { fits, flatten, NO_FILTER } from "../src/live/flatten";
-import { World } from "../src/live/messages";
+import { Store } from "../src/live/store";
 import { Tasks } from "../src/live/tasks";
 import { task } from "./records";
 
@@ -154,61 +154,61 @@ const request = (id: string, task_id = "a"): Request => ({
   replied_at: null,
 });
 
-describe("the world", () => {
+describe("the store", () => {
   it("begins without a healing, and resumes where it was", () => {
-    const world = new World();
-    world.take(hello("e1", 10));
-    world.take(snapshot(10, { tasks: [task("a")] }));
-    world.take(event("progress", 11));
-    expect(world.heal.value).toBe(0);
-    expect(world.resume).toEqual({ epoch: "e1", seq: 11 });
-    expect(world.tasks.size).toBe(1);
+    const store = new Store();
+    store.receive(hello("e1", 10));
+    store.receive(snapshot(10, { tasks: [task("a")] }));
+    store.receive(event("progress", 11));
+    expect(store.resync.value).toBe(0);
+    expect(store.resume).toEqual({ epoch: "e1", seq: 11 });
+    expect(store.tasks.size).toBe(1);
   });
   it("asks again in another life of the server", () => {
-    const world = new World();
-    world.take(hello("e1", 10));
-    world.take(hello("e2", 0));
-    expect(world.heal.value).toBe(1);
-    expect(world.resume).toEqual({ epoch: "e2", seq: 0 });
-    world.take(event("said", 1));
-    expect(world.event.value?.seq).toBe(1);
+    const store = new Store();
+    store.receive(hello("e1", 10));
+    store.receive(hello("e2", 0));
+    expect(store.resync.value).toBe(1);
+    expect(store.resume).toEqual({ epoch: "e2", seq: 0 });
+    store.receive(event("said", 1));
+    expect(store.event.value?.seq).toBe(1);
   });
   it("asks again after events were missed", () => {
-    const world = new World();
-    world.take(hello("e1", 10));
-    world.take(snapshot(10));
-    world.take(snapshot(500, { missed: 400 }));
-    expect(world.heal.value).toBe(1);
-    expect(world.resume?.seq).toBe(500);
+    const store = new Store();
+    store.receive(hello("e1", 10));
+    store.receive(snapshot(10));
+    store.receive(snapshot(500, { missed: 400 }));
+    expect(store.resync.value).toBe(1);
+    expect(store.resume?.seq).toBe(500);
   });
   it("asks again after a resumed connection, as records do not come twice", () => {
-    const world = new World();
-    world.take(hello("e1", 10));
-    world.take({ type: "subscribed", id: "all", resumed: false });
-    world.take(hello("e1", 20));
-    world.take({ type: "subscribed", id: "all", resumed: true });
-    expect(world.heal.value).toBe(1);
-    expect(world.resume?.seq).toBe(10);
+    const store = new Store();
+    store.receive(hello("e1", 10));
+    store.receive({ type: "subscribed", id: "all", resumed: false });
+    store.receive(hello("e1", 20));
+    store.receive({ type: "subscribed", id: "all", resumed: true });
+    expect(store.resync.value).toBe(1);
+    expect(store.resume?.seq).toBe(10);
   });
   it("takes each event once, whoever brings it", () => {
-    const world = new World();
-    world.take(hello("e1", 0));
+    const store = new Store();
+    store.receive(hello("e1", 0));
     let seen = 0;
-    world.event.subscribe(() => seen++);
-    world.take(event("tool", 1));
-    world.take(event("tool", 1));
+    store.event.subscribe(() => seen++);
+    store.receive(event("tool", 1));
+    store.receive(event("tool", 1));
     expect(seen).toBe(2);
   });
   it("lets a snapshot of a part neither skip events nor heal", () => {
-    const world = new World();
-    world.take(hello("e1", 5));
-    world.take(snapshot(9, { id: "text/a" }));
-    world.take(event("tool", 6));
-    expect(world.event.value?.seq).toBe(6);
-    expect(world.heal.value).toBe(0);
+    const store = new Store();
+    store.receive(hello("e1", 5));
+    store.receive(snapshot(9, { id: "text/a" }));
+    store.receive(event("tool", 6));
+    expect(store.event.value?.seq).toBe(6);
+    expect(store.resync.value).toBe(0);
   });
   it("joins text, and forgets it once it is said", () => {
-    const world = new World();
+    const store = new Store();
     const text = (part: string): ServerMessage => ({
       type: "text",
       task_id: "a",
@@ -216,39 +216,39 @@ describe("the world", () => {
       root_id: "a",
       text: part,
     });
-    world.take(text("Hel"));
-    world.take(text("lo"));
-    expect(world.text("a").value).toBe("Hello");
-    world.take(event("said", 1));
-    expect(world.text("a").value).toBe("");
-    world.take(text("x".repeat(300_000)));
-    expect(world.text("a").value).toHaveLength(200_000);
+    store.receive(text("Hel"));
+    store.receive(text("lo"));
+    expect(store.streamedText("a").value).toBe("Hello");
+    store.receive(event("said", 1));
+    expect(store.streamedText("a").value).toBe("");
+    store.receive(text("x".repeat(300_000)));
+    expect(store.streamedText("a").value).toHaveLength(200_000);
   });
   it("keeps open requests from question to answer, or to the end of who asked", () => {
-    const world = new World();
-    world.take(event("asked", 1, { request: request("r1") }));
-    world.take(event("asked", 2, { request: request("r2", "b") }));
-    expect([...world.requests.value.keys()]).toEqual(["r1", "r2"]);
-    world.take(event("replied", 3, { request_id: "r1" }));
-    expect(world.withdrawn.value?.id).toBe("r1");
-    expect([...world.requests.value.keys()]).toEqual(["r2"]);
-    world.take(event("cancelled", 4, { task_id: "b" }));
-    expect(world.requests.value.size).toBe(0);
+    const store = new Store();
+    store.receive(event("asked", 1, { request: request("r1") }));
+    store.receive(event("asked", 2, { request: request("r2", "b") }));
+    expect([...store.requests.value.keys()]).toEqual(["r1", "r2"]);
+    store.receive(event("replied", 3, { request_id: "r1" }));
+    expect(store.withdrawn.value?.id).toBe("r1");
+    expect([...store.requests.value.keys()]).toEqual(["r2"]);
+    store.receive(event("cancelled", 4, { task_id: "b" }));
+    expect(store.requests.value.size).toBe(0);
   });
   it("removes what was deleted", () => {
-    const world = new World();
-    world.take(snapshot(0, { tasks: [task("a"), task("b")] }));
-    world.take(event("deleted", 1));
-    expect(world.tasks.get("a")).toBeUndefined();
-    expect(world.tasks.get("b")).toBeDefined();
+    const store = new Store();
+    store.receive(snapshot(0, { tasks: [task("a"), task("b")] }));
+    store.receive(event("deleted", 1));
+    expect(store.tasks.get("a")).toBeUndefined();
+    expect(store.tasks.get("b")).toBeDefined();
   });
   it("lets unknown events pass", () => {
     expect(affects(event(UNKNOWN, 1), "transcript")).toBe(false);
     expect(affects(event("said", 1), "transcript")).toBe(true);
-    const world = new World();
-    world.take(event(UNKNOWN, 3));
-    expect(world.resume).toBeUndefined();
-    expect(world.event.value?.type).toBe(UNKNOWN);
+    const store = new Store();
+    store.receive(event(UNKNOWN, 3));
+    expect(store.resume).toBeUndefined();
+    expect(store.event.value?.type).toBe(UNKNOWN);
   });
 });
 

@@ -2,7 +2,7 @@ import { render as draw } from "preact";
 import { describe, expect, it } from "vitest";
 import { Markdown } from "../src/markdown";
 import { cost, lex, MAX_COST } from "../src/markdown/bounded";
-import { clean, exact, exactLine, line, link } from "../src/markdown/clean";
+import { sanitize, escapeHidden, escapeHiddenLine, sanitizeLine, link } from "../src/markdown/sanitize";
 import { DRAWN, HIDDEN, TAG_FLAGS } from "../src/markdown/hidden";
 import { entities } from "../src/markdown/entities";
 
@@ -205,28 +205,28 @@ describe("bounds of the parser", () => {
 
 describe("clean", () => {
   it("makes one line of many spaces without trying each of them", () => {
-    expect(line(`a${" ".repeat(300_000)}b`).length).toBe(300_002);
-    expect(line("a  \r\n \n  b\n")).toBe("a ⏎ b");
+    expect(sanitizeLine(`a${" ".repeat(300_000)}b`).length).toBe(300_002);
+    expect(sanitizeLine("a  \r\n \n  b\n")).toBe("a ⏎ b");
   });
   it("removes sequences of terminals and names what hides", () => {
-    expect(clean("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
-    expect(clean("a\u202eb")).toBe("a\\u{202e}b");
-    expect(clean("a\u0000b\u0008")).toBe("a\\u{0}b\\u{8}");
-    expect(clean("a\u{e0041}b")).toBe("a\\u{e0041}b");
-    expect(clean("\u2066x\u2069\u200b")).toBe("\\u{2066}x\\u{2069}\\u{200b}");
-    expect(clean("tab\tand\nline\r\nend")).toBe("tab\tand\nline\nend");
-    expect(clean("family 👨‍👩‍👧 中文 é")).toBe("family 👨‍👩‍👧 中文 é");
+    expect(sanitize("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
+    expect(sanitize("a\u202eb")).toBe("a\\u{202e}b");
+    expect(sanitize("a\u0000b\u0008")).toBe("a\\u{0}b\\u{8}");
+    expect(sanitize("a\u{e0041}b")).toBe("a\\u{e0041}b");
+    expect(sanitize("\u2066x\u2069\u200b")).toBe("\\u{2066}x\\u{2069}\\u{200b}");
+    expect(sanitize("tab\tand\nline\r\nend")).toBe("tab\tand\nline\nend");
+    expect(sanitize("family 👨‍👩‍👧 中文 é")).toBe("family 👨‍👩‍👧 中文 é");
   });
   it("writes out every hidden character of the one table", () => {
     for (const [first, last] of HIDDEN) {
       for (const code of [first, last]) {
         const character = String.fromCodePoint(code);
         const shown = `a\\u{${code.toString(16)}}b`;
-        expect(exactLine(`a${character}b`)).toBe(shown);
-        if (character !== "\n") expect(exact(`a${character}b`)).toBe(shown);
+        expect(escapeHiddenLine(`a${character}b`)).toBe(shown);
+        if (character !== "\n") expect(escapeHidden(`a${character}b`)).toBe(shown);
         const kept =
           ["\n", "\t", "\r"].includes(character) || DRAWN.some(([from, to]) => from <= code && code <= to);
-        if (!kept) expect(clean(`a${character}b`)).toBe(shown);
+        if (!kept) expect(sanitize(`a${character}b`)).toBe(shown);
       }
     }
   });
@@ -260,19 +260,19 @@ describe("clean", () => {
     const random = (most: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % most;
     for (let n = 0; n < 5_000; n++) {
       const text = Array.from({ length: random(12) }, () => parts[random(parts.length)]!).join("");
-      expect(readBack(exact(text))).toBe(text);
-      expect(readBack(exactLine(text))).toBe(text);
+      expect(readBack(escapeHidden(text))).toBe(text);
+      expect(readBack(escapeHiddenLine(text))).toBe(text);
     }
-    expect(exact("./build.sh\u{e0100} |\n\ttee\tx")).toBe("./build.sh\\u{e0100} |\n\ttee\\u{9}x");
+    expect(escapeHidden("./build.sh\u{e0100} |\n\ttee\tx")).toBe("./build.sh\\u{e0100} |\n\ttee\\u{9}x");
   });
   it("keeps how emoji and scripts are spelled, and nothing beyond", () => {
     for (const text of ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "نام\u200cها", `${TAG_FLAGS[1]}!`])
-      expect(clean(text)).toBe(text);
-    expect(clean("a\u200db")).toBe("a\\u{200d}b");
-    expect(clean("🏴\u{e0041}")).toBe("🏴\\u{e0041}");
-    expect(clean("❤\ufe0f\ufe0f")).toBe("❤\ufe0f\\u{fe0f}");
+      expect(sanitize(text)).toBe(text);
+    expect(sanitize("a\u200db")).toBe("a\\u{200d}b");
+    expect(sanitize("🏴\u{e0041}")).toBe("🏴\\u{e0041}");
+    expect(sanitize("❤\ufe0f\ufe0f")).toBe("❤\ufe0f\\u{fe0f}");
   });
   it("keeps a label in one line", () => {
-    expect(line("a\n\n  b")).toBe("a ⏎ b");
+    expect(sanitizeLine("a\n\n  b")).toBe("a ⏎ b");
   });
 });

@@ -5,15 +5,15 @@ import { amount, count, cut, duration, elapsed, money, relative, tokens } from "
 import { en, type Text } from "../src/i18n/en";
 import { zh } from "../src/i18n/zh";
 import { choose, t, word, type Key } from "../src/i18n";
-import { childrenAt, flow } from "../src/pages/chat";
+import { childrenAt, partsOf } from "../src/pages/chat";
 import { filled, named, unknownCost } from "../src/pages/stats";
 import { href, parse, type Place } from "../src/router";
 import { bars, pan, shares, ticks, tracks, whole, zoom } from "../src/timeline/layout";
 import { fromQuery, NO_FILTER, toQuery, type Filter } from "../src/live/flatten";
 import { diffKind, looksLikeDiff } from "../src/ui/code";
 import { afterFailure } from "../src/ui/hooks";
-import { told } from "../src/ui/parts";
-import { entries, outputOf, summary, wanted } from "../src/ui/transcript";
+import { describeProblem } from "../src/ui/parts";
+import { entries, outputOf, summary, requestedChange } from "../src/ui/transcript";
 import { intoView, visible } from "../src/ui/virtual";
 
 describe("texts", () => {
@@ -68,12 +68,16 @@ describe("trouble", () => {
   });
   it("is told in words of the page", () => {
     choose("zh");
-    expect(told(new Problem(0, "unreachable", "TypeError: Failed to fetch"))).toBe("服务器无响应。");
-    expect(told(new Problem(429, "too-many-requests", "Wait."))).toBe("请求过多。 Wait.");
+    expect(describeProblem(new Problem(0, "unreachable", "TypeError: Failed to fetch"))).toBe(
+      "服务器无响应。",
+    );
+    expect(describeProblem(new Problem(429, "too-many-requests", "Wait."))).toBe("请求过多。 Wait.");
     choose("en");
-    expect(told(new Problem(0, "", "TypeError: Failed to fetch"))).toBe("The server did not respond.");
-    expect(told(new Problem(409, "conflict", "It ended."))).toBe("It ended.");
-    expect(told(new Problem(418, "teapot", "No coffee."))).toBe("No coffee.");
+    expect(describeProblem(new Problem(0, "", "TypeError: Failed to fetch"))).toBe(
+      "The server did not respond.",
+    );
+    expect(describeProblem(new Problem(409, "conflict", "It ended."))).toBe("It ended.");
+    expect(describeProblem(new Problem(418, "teapot", "No coffee."))).toBe("No coffee.");
   });
 });
 
@@ -284,16 +288,16 @@ describe("transcripts", () => {
       said("end"),
       said("completed: end", "finished"),
     ];
-    const parts = flow(items);
+    const parts = partsOf(items);
     expect(
       parts.map((part) =>
         part.kind === "work" ? `work ${part.items.length}` : `${part.kind} ${part.item.text}`,
       ),
     ).toEqual(["mine do", "said first", "work 2", "report report", "mine and this", "work 2", "said end"]);
     expect(childrenAt(parts)).toBe(3);
-    expect(childrenAt(flow([said("do", "user"), call("a"), said("end")]))).toBe(2);
-    expect(childrenAt(flow([said("do", "user"), call("a")]))).toBe(2);
-    expect(flow([result("lost")])).toMatchObject([{ kind: "work", items: { length: 1 } }]);
+    expect(childrenAt(partsOf([said("do", "user"), call("a"), said("end")]))).toBe(2);
+    expect(childrenAt(partsOf([said("do", "user"), call("a")]))).toBe(2);
+    expect(partsOf([result("lost")])).toMatchObject([{ kind: "work", items: { length: 1 } }]);
     expect(entries([call("a")], 9)).toMatchObject([{ over: true }]);
   });
   it("find the change in what a tool said or wants", () => {
@@ -310,13 +314,15 @@ describe("transcripts", () => {
     expect(outputOf(of("@@ -1 +1 @@\n-a"))).toEqual({ diff: "@@ -1 +1 @@\n-a", rest: "" });
     expect(outputOf(of("- a list\n--- and more"))).toEqual({ diff: "", rest: "- a list\n--- and more" });
     expect(outputOf(of("done\nD", "D"))).toEqual({ diff: "D", rest: "done" });
-    expect(wanted("edit_file", { path: "x", old_string: "a\nb", new_string: "c" })).toBe(
+    expect(requestedChange("edit_file", { path: "x", old_string: "a\nb", new_string: "c" })).toBe(
       "--- x\n+++ x\n-a\n-b\n+c",
     );
-    expect(wanted("edit_file", { path: "x", old_string: "a", new_string: "" })).toBe("--- x\n+++ x\n-a");
-    expect(wanted("write_file", { path: "x", content: "a\nb\n" })).toBe("--- x\n+++ x\n+a\n+b");
-    expect(wanted("exec", { content: "a" })).toBeNull();
-    expect(wanted("edit_file", { old_string: 3 })).toBeNull();
+    expect(requestedChange("edit_file", { path: "x", old_string: "a", new_string: "" })).toBe(
+      "--- x\n+++ x\n-a",
+    );
+    expect(requestedChange("write_file", { path: "x", content: "a\nb\n" })).toBe("--- x\n+++ x\n+a\n+b");
+    expect(requestedChange("exec", { content: "a" })).toBeNull();
+    expect(requestedChange("edit_file", { old_string: 3 })).toBeNull();
   });
   it("shorten arguments to a line", () => {
     expect(summary({ command: "ls\n-la", n: 3 })).toBe("ls ⏎ -la  3");

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals";
 import { en, type Key, type Text } from "./en";
 import { zh } from "./zh";
-import { line } from "../markdown/clean";
+import { sanitizeLine } from "../markdown/sanitize";
 
 export type { Key };
 export type Lang = "en" | "zh";
@@ -41,12 +41,12 @@ export function t(key: Key, values?: Record<string, string | number>): string {
   const form =
     typeof text === "string" ? text : (text[PLURALS[lang.value].select(Number(values?.count))] ?? text.other);
   return values
-    ? form.replace(/\{(\w+)\}/g, (whole, name: string) => line(String(values[name] ?? whole)))
+    ? form.replace(/\{(\w+)\}/g, (whole, name: string) => sanitizeLine(String(values[name] ?? whole)))
     : form;
 }
 
 /** Returns the text for a value of the API, or the value itself if the page does not know it. */
 export function word(family: string, value: string): string {
   const key = `${family}.${value}`;
-  return key in en ? t(key as Key) : line(value);
+  return key in en ? t(key as Key) : sanitizeLine(value);
 }

@@ -1,16 +1,16 @@
-// What all pages share: the world as it is, and the line to the server.
+// What all pages share: the store as it is, and the line to the server.
 import { signal } from "@preact/signals";
 import { get, getAll } from "../api/client";
 import type { Agent } from "../api/types";
 import { suggest } from "../i18n";
 import { Connection } from "./connection";
-import { isOpen, World } from "./messages";
+import { isOpen, Store } from "./store";
 
-export const world = new World();
-export const connection = new Connection(world, () => get("/api/me"));
+export const store = new Store();
+export const connection = new Connection(store, () => get("/api/me"));
 /** Viewers may only look. */
-export function mayAct(): boolean {
-  return world.me.value?.role !== "viewer";
+export function canAct(): boolean {
+  return store.me.value?.role !== "viewer";
 }
 export const agents = signal<Agent[]>([]);
 /** Ticks once a second while the page is seen, for times that run. */
@@ -31,7 +31,7 @@ export function start(): void {
   }, 1_000);
   void refreshMe();
   void refreshAgents();
-  world.heal.subscribe((times) => {
+  store.resync.subscribe((times) => {
     if (times === 0) return;
     void refreshAgents();
     refreshRequests();
@@ -41,7 +41,7 @@ export function start(): void {
 async function refreshMe(): Promise<void> {
   const me = await get("/api/me").catch(() => null);
   if (!me) return;
-  world.me.value = me;
+  store.me.value = me;
   suggest(me.lang);
 }
 
@@ -65,7 +65,7 @@ async function loadRequests(): Promise<void> {
     getAll("/api/questions", "cursor").catch(() => null),
   ]);
   if (!approvals || !questions) return;
-  world.requests.value = new Map(
+  store.requests.value = new Map(
     [...approvals, ...questions].filter(isOpen).map((request) => [request.id, request]),
   );
 }

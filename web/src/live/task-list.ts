@@ -74,7 +74,7 @@ export class TaskList {
     this.selected = signal(stored.chosen);
     this.scroll = stored.scroll;
     this.lines = computed(() => this.flatten());
-    effect(() => this.store());
+    effect(() => this.save());
   }
 
   private flatten(): Line[] {
@@ -87,7 +87,7 @@ export class TaskList {
     return flatten(this.tasks, this.folded.value, filter, from, matched);
   }
 
-  private store(): void {
+  private save(): void {
     const state: Stored = {
       filter: this.filter.value,
       folded: [...this.folded.value].slice(-MAX_STORED_FOLDS),

@@ -1,5 +1,5 @@
 // Entities of HTML in a text. A browser would turn them into characters; so do we, and nothing else of HTML.
-import { clean } from "./clean";
+import { sanitize } from "./sanitize";
 
 const NAMED: Readonly<Record<string, string>> = {
   amp: "&",
@@ -50,7 +50,7 @@ export function entities(text: string): string {
       const code = decimal !== undefined ? Number(decimal) : parseInt(hex!, 16);
       // No character, or half of one.
       if (code === 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return "�";
-      return clean(String.fromCodePoint(code));
+      return sanitize(String.fromCodePoint(code));
     },
   );
 }

@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { lex } from "./bounded";
-import { clean, link } from "./clean";
+import { sanitize, link } from "./sanitize";
 import { entities } from "./entities";
 import { Pre } from "../ui/code";
 
@@ -43,7 +43,7 @@ function cutAtLine(text: string, limit: number): string {
 }
 
 export function render(text: string): ComponentChildren {
-  const safe = clean(text);
+  const safe = sanitize(text);
   try {
     return blocks(ordered(lex(safe)), 0);
   } catch {

@@ -2,11 +2,11 @@
 import { get } from "../api/client";
 import { t, word } from "../i18n";
 import { agents } from "../live";
-import { clean, line } from "../markdown/clean";
+import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { go, href } from "../router";
 import { Pre } from "../ui/code";
 import { useKeys, useLoad, useTitle } from "../ui/hooks";
-import { AgentName, Loading, Trouble } from "../ui/parts";
+import { AgentName, Loading, ProblemNotice } from "../ui/parts";
 
 export function AgentsPage({ name }: { name: string | null }) {
   const loaded = useLoad("agents", (signal) => get("/api/agents", { signal }));
@@ -27,7 +27,7 @@ export function AgentsPage({ name }: { name: string | null }) {
   if (loaded.problem)
     return (
       <div class="page">
-        <Trouble problem={loaded.problem} again={loaded.reload} />
+        <ProblemNotice problem={loaded.problem} again={loaded.reload} />
       </div>
     );
   if (list.length === 0) return <Loading />;
@@ -49,9 +49,10 @@ export function AgentsPage({ name }: { name: string | null }) {
                   </h2>
                   {agent.read_only && <span class="tag">{t("agents.readOnly")}</span>}
                 </div>
-                <p class="small">{clean(agent.when_to_use).slice(0, 260)}</p>
+                <p class="small">{sanitize(agent.when_to_use).slice(0, 260)}</p>
                 <p class="quiet small">
-                  {word("agents.source", agent.source)} · <span class="mono">{line(agent.model)}</span>
+                  {word("agents.source", agent.source)} ·{" "}
+                  <span class="mono">{sanitizeLine(agent.model)}</span>
                 </p>
               </div>
             </a>
@@ -64,17 +65,17 @@ export function AgentsPage({ name }: { name: string | null }) {
 
 function Detail({ name }: { name: string }) {
   const loaded = useLoad(`agent/${name}`, (signal) => get("/api/agents/{name}", { path: { name }, signal }));
-  if (loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
+  if (loaded.problem) return <ProblemNotice problem={loaded.problem} again={loaded.reload} />;
   const agent = loaded.data;
   if (!agent) return <Loading />;
   const rules = (list: string[]) =>
     list.map((rule) => (
       <>
-        <code>{line(rule)}</code>{" "}
+        <code>{sanitizeLine(rule)}</code>{" "}
       </>
     ));
   return (
-    <section class="card stack" aria-label={line(agent.name)}>
+    <section class="card stack" aria-label={sanitizeLine(agent.name)}>
       <div class="row wrap">
         <h2 class="grow">
           <AgentName name={agent.name} />
@@ -82,10 +83,10 @@ function Detail({ name }: { name: string }) {
         {agent.read_only && <span class="tag">{t("agents.readOnly")}</span>}
         {agent.main && <span class="tag">{t("agents.main")}</span>}
       </div>
-      <p>{clean(agent.when_to_use)}</p>
+      <p>{sanitize(agent.when_to_use)}</p>
       <dl class="facts">
         <dt>{t("agents.model")}</dt>
-        <dd class="mono">{line(agent.model)}</dd>
+        <dd class="mono">{sanitizeLine(agent.model)}</dd>
         <dt>{t("agents.source")}</dt>
         <dd>{word("agents.source", agent.source)}</dd>
         <dt>{t("policy.allow")}</dt>

@@ -1,13 +1,13 @@
 // Everybody who waits for a person.
 import { useEffect } from "preact/hooks";
 import { t } from "../i18n";
-import { refreshRequests, world } from "../live";
+import { refreshRequests, store } from "../live";
 import { useKeys, useTitle } from "../ui/hooks";
 import { RequestCard } from "../ui/request";
 
 export function ApprovalsPage() {
-  useEffect(refreshRequests, [world.heal.value]);
-  const list = [...world.requests.value.values()].sort((a, b) => (a.asked_at < b.asked_at ? -1 : 1));
+  useEffect(refreshRequests, [store.resync.value]);
+  const list = [...store.requests.value.values()].sort((a, b) => (a.asked_at < b.asked_at ? -1 : 1));
   const move = (by: number) => {
     const cards = [...document.querySelectorAll<HTMLElement>("main article")];
     const at = cards.findIndex((card) => card.contains(document.activeElement));

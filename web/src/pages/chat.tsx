@@ -4,18 +4,18 @@ import { get, getPage, post, Problem, remove } from "../api/client";
 import type { Mode, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
 import { moment, money, relative } from "../format";
 import { lang, t, word } from "../i18n";
-import { connection, mayAct, now, world } from "../live";
+import { connection, canAct, now, store } from "../live";
 import { affects } from "../live/events";
 import { hasEnded } from "../live/status";
-import { clean, exactLine, line } from "../markdown/clean";
+import { sanitize, escapeHiddenLine, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
 import { field } from "../ui/form";
 import { useDraft, useKeys, useLoad, useTitle, type Loaded } from "../ui/hooks";
 import { Icon } from "../ui/icons";
-import { attempt, Elapsed, Loading, say, StatusText, Trouble, waits } from "../ui/parts";
+import { attempt, Elapsed, Loading, notify, StatusText, ProblemNotice, waitingText } from "../ui/parts";
 import { RequestCard } from "../ui/request";
-import { Said, Transcript } from "../ui/transcript";
+import { ItemView, Transcript } from "../ui/transcript";
 import { AgentSelect, ModeSelect } from "./new-task";
 import { ChildCard } from "./task";
 
@@ -49,7 +49,7 @@ export function ChatPage({ session }: { session: string | null }) {
   useEffect(() => setListed(false), [session]);
   useEffect(() => {
     if (session !== null || !first) return;
-    const to = first[0]?.session_id ?? (mayAct() ? fresh() : null);
+    const to = first[0]?.session_id ?? (canAct() ? fresh() : null);
     if (to) go({ page: "chat", session: to }, true);
   }, [session, first]);
   const move = (by: number) => {
@@ -60,7 +60,7 @@ export function ChatPage({ session }: { session: string | null }) {
     if (next) go({ page: "chat", session: next.session_id });
   };
   useKeys({
-    n: () => mayAct() && go({ page: "chat", session: fresh() }),
+    n: () => canAct() && go({ page: "chat", session: fresh() }),
     j: () => move(1),
     k: () => move(-1),
     "/": () => document.querySelector<HTMLElement>(".compose textarea")?.focus(),
@@ -71,7 +71,7 @@ export function ChatPage({ session }: { session: string | null }) {
       <aside class="sessions" aria-label={t("chat.sessions")}>
         <div class="row">
           <h2 class="grow">{t("chat.sessions")}</h2>
-          {mayAct() && (
+          {canAct() && (
             <button
               type="button"
               class="button small primary"
@@ -89,7 +89,7 @@ export function ChatPage({ session }: { session: string | null }) {
                 href={href({ page: "chat", session: other.session_id })}
                 aria-current={other.session_id === session ? "page" : undefined}
               >
-                <div class="cut">{line(other.title) || line(other.session_id)}</div>
+                <div class="cut">{sanitizeLine(other.title) || sanitizeLine(other.session_id)}</div>
                 <span>
                   <span class="grow cut">
                     {relative(other.last_at, now.value)} · {t("chat.turns", { count: other.turns })}
@@ -108,11 +108,11 @@ export function ChatPage({ session }: { session: string | null }) {
           )}
           {first?.length === 0 && <li class="none small">{t("chat.none")}</li>}
         </ul>
-        {sessions.problem && <Trouble problem={sessions.problem} again={sessions.reload} />}
+        {sessions.problem && <ProblemNotice problem={sessions.problem} again={sessions.reload} />}
       </aside>
       {session ? (
-        <Talk key={session} id={session} onList={() => setListed(true)} />
-      ) : sessions.data && !mayAct() ? (
+        <Conversation key={session} id={session} onList={() => setListed(true)} />
+      ) : sessions.data && !canAct() ? (
         <p class="none">{t("chat.readOnly")}</p>
       ) : (
         <Loading />
@@ -128,7 +128,7 @@ interface Sent {
   steered: boolean;
 }
 
-function Talk({ id, onList }: { id: string; onList: () => void }) {
+function Conversation({ id, onList }: { id: string; onList: () => void }) {
   const [older, setOlder] = useState<Turn[]>([]);
   const [sent, setSent] = useState<Sent[]>([]);
   const detail: Loaded<SessionDetail | null> = useLoad<SessionDetail | null>(
@@ -136,7 +136,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
     async (signal) => {
       try {
         const session = await get("/api/sessions/{id}", { path: { id }, signal });
-        world.tasks.put(session.turns_list.flatMap((turn) => [turn.task, ...turn.children]));
+        store.tasks.put(session.turns_list.flatMap((turn) => [turn.task, ...turn.children]));
         return session;
       } catch (error) {
         // A session is there from its first message on.
@@ -152,20 +152,20 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
   );
   const turns: Turn[] = [...older, ...(detail.data?.turns_list ?? [])];
   const last = turns.at(-1);
-  const current = last && (world.tasks.get(last.task.task_id)?.value ?? last.task);
+  const current = last && (store.tasks.get(last.task.task_id)?.value ?? last.task);
   // What the server tells by itself is not shown a second time, whichever of the two came first.
-  const told = (one: Sent) =>
+  const isShown = (one: Sent) =>
     turns.some(
       (turn) =>
         turn.task.task_id === one.task &&
         (!one.steered || turn.items.some((item) => item.text.includes(one.text))),
     );
-  const untold = sent.filter((one) => !told(one));
-  const running = (current && !hasEnded(current)) || untold.some((one) => !one.steered);
+  const pending = sent.filter((one) => !isShown(one));
+  const running = (current && !hasEnded(current)) || pending.some((one) => !one.steered);
   // For good: its turn may be deleted later.
   useEffect(() => {
-    if (untold.length < sent.length) setSent(untold);
-  }, [untold, sent.length]);
+    if (pending.length < sent.length) setSent(pending);
+  }, [pending, sent.length]);
   useEffect(
     () => connection.subscribe({ id: `text/${id}`, scope: "session", session_id: id, text: true }),
     [id],
@@ -188,11 +188,11 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
             {t("chat.list")}
           </button>
         </div>
-        <h1 class="visually-hidden">{detail.data ? line(detail.data.title) : t("chat.new")}</h1>
-        {detail.problem && <Trouble problem={detail.problem} again={detail.reload} />}
+        <h1 class="visually-hidden">{detail.data ? sanitizeLine(detail.data.title) : t("chat.new")}</h1>
+        {detail.problem && <ProblemNotice problem={detail.problem} again={detail.reload} />}
         {detail.data === undefined && !detail.problem && <Loading />}
-        {detail.data === null && untold.length === 0 && (
-          <p class="none">{t(mayAct() ? "chat.empty" : "chat.readOnly")}</p>
+        {detail.data === null && pending.length === 0 && (
+          <p class="none">{t(canAct() ? "chat.empty" : "chat.readOnly")}</p>
         )}
         {detail.data && detail.data.turns > turns.length && (
           <button type="button" class="button small" onClick={() => void more()}>
@@ -202,9 +202,9 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
         {turns.map((turn) => (
           <TurnView key={turn.task.task_id} turn={turn} />
         ))}
-        {untold.map((one) => (
+        {pending.map((one) => (
           <div class="mine" key={one.task + one.text}>
-            {clean(one.text)}
+            {sanitize(one.text)}
           </div>
         ))}
         {detail.data && detail.data.grants.length > 0 && (
@@ -216,7 +216,7 @@ function Talk({ id, onList }: { id: string; onList: () => void }) {
         id={id}
         running={running ? (current?.task_id ?? null) : null}
         first={turns.length === 0}
-        onSent={(one) => (setSent([...untold, one]), detail.reload())}
+        onSent={(one) => (setSent([...pending, one]), detail.reload())}
       />
     </section>
   );
@@ -227,7 +227,7 @@ function Scroller({ text, children }: { text: string | null; children: preact.Co
   const area = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
   const top = useRef(0);
-  if (text) void world.text(text).value;
+  if (text) void store.streamedText(text).value;
   useLayoutEffect(() => {
     if (area.current && stick.current) area.current.scrollTop = area.current.scrollHeight;
   });
@@ -255,19 +255,19 @@ function Scroller({ text, children }: { text: string | null; children: preact.Co
   );
 }
 
-const MINE: ReadonlySet<string> = new Set(["user", "steer"]);
+const FROM_USER: ReadonlySet<string> = new Set(["user", "steer"]);
 
 /** A part of a turn: words of a person, of the agent, the report of a child, or work, which is folded. */
 export type Part =
   { kind: "mine" | "said" | "report"; item: TranscriptItem } | { kind: "work"; items: TranscriptItem[] };
 
 /** A turn in the order in which it happened. A result goes to its call, wherever that stands. */
-export function flow(items: readonly TranscriptItem[]): Part[] {
+export function partsOf(items: readonly TranscriptItem[]): Part[] {
   const parts: Part[] = [];
   const called = new Map<string, TranscriptItem[]>();
   for (const item of items) {
     if (item.kind === "finished") continue;
-    if (MINE.has(item.kind)) parts.push({ kind: "mine", item });
+    if (FROM_USER.has(item.kind)) parts.push({ kind: "mine", item });
     else if (item.kind === "assistant" && !item.call) {
       if (item.text.trim()) parts.push({ kind: "said", item });
     } else if (item.kind === "announcement") parts.push({ kind: "report", item });
@@ -296,11 +296,11 @@ export function childrenAt(parts: readonly Part[]): number {
 }
 
 function TurnView({ turn }: { turn: Turn }) {
-  const task: Task = world.tasks.get(turn.task.task_id)?.value ?? turn.task;
-  const parts = useMemo(() => flow(turn.items), [turn.items]);
-  const spoken = world.text(task.task_id).value;
+  const task: Task = store.tasks.get(turn.task.task_id)?.value ?? turn.task;
+  const parts = useMemo(() => partsOf(turn.items), [turn.items]);
+  const spoken = store.streamedText(task.task_id).value;
   const running = !hasEnded(task);
-  const waiting = waits(task);
+  const waiting = waitingText(task);
   const until = turn.items.reduce(
     (last, item) => (item.kind === "assistant" || item.kind === "finished" ? Math.max(last, item.seq) : last),
     0,
@@ -311,13 +311,13 @@ function TurnView({ turn }: { turn: Turn }) {
       case "mine":
         return (
           <div class="mine" key={part.item.seq}>
-            {clean(part.item.text)}
+            {sanitize(part.item.text)}
           </div>
         );
       case "said":
         return <Markdown key={part.item.seq} text={part.item.text} />;
       case "report":
-        return <Said key={part.item.seq} item={part.item} />;
+        return <ItemView key={part.item.seq} item={part.item} />;
       case "work":
         return (
           <details class="steps" key={`work-${at}`}>
@@ -329,7 +329,7 @@ function TurnView({ turn }: { turn: Turn }) {
   };
   return (
     <article class="turn">
-      {!parts.some((part) => part.kind === "mine") && <div class="mine">{clean(turn.task.message)}</div>}
+      {!parts.some((part) => part.kind === "mine") && <div class="mine">{sanitize(turn.task.message)}</div>}
       {parts.slice(0, place).map(draw)}
       {turn.children.length > 0 && (
         <div>
@@ -356,7 +356,7 @@ function TurnView({ turn }: { turn: Turn }) {
         <span>{money(task.total_usage.cost_usd)}</span>
         <a href={href({ page: "task", id: task.task_id, tab: "" })}>{t("do.open")}</a>
       </p>
-      {task.error && <p class="trouble">{clean(task.error)}</p>}
+      {task.error && <p class="trouble">{sanitize(task.error)}</p>}
     </article>
   );
 }
@@ -373,7 +373,7 @@ function Grants({
 }) {
   const revoke = (rule: string) =>
     void attempt(remove("/api/sessions/{id}/grants", { path: { id: session }, query: { rule } }), () =>
-      t("done.revoke", { rule: exactLine(rule) }),
+      t("done.revoke", { rule: escapeHiddenLine(rule) }),
     ).then(onGone);
   return (
     <details class="card">
@@ -383,11 +383,11 @@ function Grants({
       <ul class="todo">
         {grants.map((grant) => (
           <li key={grant.rule}>
-            <code class="grow">{line(grant.rule)}</code>
+            <code class="grow">{sanitizeLine(grant.rule)}</code>
             <span class="quiet small">
-              {line(grant.by)}, {moment(grant.at)}
+              {sanitizeLine(grant.by)}, {moment(grant.at)}
             </span>
-            {world.me.value?.role === "admin" && (
+            {store.me.value?.role === "admin" && (
               <button type="button" class="button small" onClick={() => revoke(grant.rule)}>
                 {t("chat.revoke")}
               </button>
@@ -401,7 +401,7 @@ function Grants({
 
 /** What its turns ask. Not by the name of the session: another tenant may have one of the same name. */
 function Requests({ roots }: { roots: string[] }) {
-  const open = [...world.requests.value.values()].filter((request) => roots.includes(request.root_id));
+  const open = [...store.requests.value.values()].filter((request) => roots.includes(request.root_id));
   return (
     <>
       {open.map((request) => (
@@ -424,7 +424,7 @@ function Compose({
 }) {
   const [text, setText] = useDraft(`chat.${id}`);
   const [busy, setBusy] = useState(false);
-  if (!mayAct()) return null;
+  if (!canAct()) return null;
   const send = async (event: SubmitEvent) => {
     event.preventDefault();
     const words = text.trim();
@@ -446,7 +446,7 @@ function Compose({
     setBusy(false);
     if (!done) return;
     setText("");
-    if (done.steered) say(t("chat.steered"));
+    if (done.steered) notify(t("chat.steered"));
     onSent({ text: words, task: done.task_id, steered: done.steered });
   };
   const stop = () =>

@@ -3,16 +3,16 @@ import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import type { Mode, Priority, Task } from "../api/types";
 import { lang, t, word } from "../i18n";
-import { agents, world } from "../live";
-import { line } from "../markdown/clean";
+import { agents, store } from "../live";
+import { sanitizeLine } from "../markdown/sanitize";
 import { go } from "../router";
 import { field } from "../ui/form";
 import { useDraft } from "../ui/hooks";
-import { Dialog, say, told } from "../ui/parts";
+import { Dialog, notify, describeProblem } from "../ui/parts";
 
 /** What each role may choose; the server decides. */
 export function modes(): Mode[] {
-  return world.me.value?.role === "admin"
+  return store.me.value?.role === "admin"
     ? ["default", "plan", "accept_edits", "dont_ask", "yolo"]
     : ["default", "plan", "dont_ask"];
 }
@@ -44,13 +44,13 @@ export function NewTask({ onClose }: { onClose: () => void }) {
     } catch (error) {
       // Here, where the form is: a note would be behind the dialog.
       setBusy(false);
-      setWrong(told(error));
+      setWrong(describeProblem(error));
       return;
     }
     setBusy(false);
-    say(t("done.create", { label: line(task.label) }));
+    notify(t("done.create", { label: sanitizeLine(task.label) }));
     setMessage("");
-    world.tasks.put([task]);
+    store.tasks.put([task]);
     onClose();
     go({ page: "task", id: task.task_id, tab: "" });
   };
@@ -135,7 +135,7 @@ export function AgentSelect({ main = false }: { main?: boolean }) {
       <option value="">–</option>
       {shown.map((agent) => (
         <option key={agent.name} value={agent.name}>
-          {line(agent.name)}
+          {sanitizeLine(agent.name)}
         </option>
       ))}
     </select>

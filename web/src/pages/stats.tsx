@@ -7,10 +7,10 @@ import { t, word } from "../i18n";
 import { now } from "../live";
 import { affects } from "../live/events";
 import { STATUSES } from "../live/status";
-import { line } from "../markdown/clean";
+import { sanitizeLine } from "../markdown/sanitize";
 import { href } from "../router";
 import { useLoad, useTitle } from "../ui/hooks";
-import { Gauge, Loading, Trouble } from "../ui/parts";
+import { Gauge, Loading, ProblemNotice } from "../ui/parts";
 import { StatusIcon } from "../ui/icons";
 
 type Bucket = "hour" | "day";
@@ -36,7 +36,7 @@ export function StatsPage() {
   if (problem)
     return (
       <div class="page">
-        <Trouble problem={problem} again={() => (stats.reload(), state.reload())} />
+        <ProblemNotice problem={problem} again={() => (stats.reload(), state.reload())} />
       </div>
     );
   if (!stats.data || !state.data) return <Loading />;
@@ -74,7 +74,7 @@ export function StatsPage() {
           ))}
         </div>
         {series.problem ? (
-          <Trouble problem={series.problem} again={series.reload} />
+          <ProblemNotice problem={series.problem} again={series.reload} />
         ) : (
           series.data && <Series points={series.data} bucket={bucket} />
         )}
@@ -87,7 +87,7 @@ export function StatsPage() {
           {budgets.data?.length ? (
             budgets.data.slice(0, 50).map((at) => (
               <div key={at.task_id} class="stack gap-s">
-                <a href={href({ page: "task", id: at.task_id, tab: "" })}>{line(at.label)}</a>
+                <a href={href({ page: "task", id: at.task_id, tab: "" })}>{sanitizeLine(at.label)}</a>
                 <div class="gauges">
                   {at.balances.map((balance) => (
                     <Gauge key={balance.kind} balance={balance} />
@@ -178,7 +178,7 @@ function Models({ state }: { state: ServerState }) {
           <tbody>
             {state.models.map((model) => (
               <tr key={model.model}>
-                <td class="mono">{line(model.model)}</td>
+                <td class="mono">{sanitizeLine(model.model)}</td>
                 <td>
                   {word("state", model.state)}
                   {model.paused_until ? ` (${relative(model.paused_until, now.value)})` : ""}

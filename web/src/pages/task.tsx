@@ -5,14 +5,14 @@ import { get, getAll, getPage, post } from "../api/client";
 import type { Task, TaskDetail } from "../api/types";
 import { amount, clock, count, duration, money, moment, relative, shortId } from "../format";
 import { t, word, type Key } from "../i18n";
-import { connection, mayAct, now, world } from "../live";
+import { connection, canAct, now, store } from "../live";
 import { affects } from "../live/events";
 import { hasEnded } from "../live/status";
-import { clean, line } from "../markdown/clean";
+import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { go, href } from "../router";
 import { Actions } from "../ui/actions";
-import { Diff, exactDiff, Json } from "../ui/code";
+import { Diff, escapeHiddenDiff, Json } from "../ui/code";
 import { useDraft, useEnd, useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon } from "../ui/icons";
 import {
@@ -23,14 +23,14 @@ import {
   Loading,
   Progress,
   StatusText,
-  sure,
-  Trouble,
-  waits,
+  confirm,
+  ProblemNotice,
+  waitingText,
 } from "../ui/parts";
 import { RequestCard } from "../ui/request";
 import { RulingLine, Transcript } from "../ui/transcript";
 import { Lazy } from "../ui/lazy";
-import { isOpen } from "../live/messages";
+import { isOpen } from "../live/store";
 
 const TABS = [
   "result",
@@ -52,7 +52,7 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
     (signal) => get("/api/tasks/{id}", { path: { id }, signal }),
     (event) => event.task_id === id || event.parent_id === id,
   );
-  const known = world.tasks.read(id);
+  const known = store.tasks.read(id);
   const whole = detail.data;
   useEffect(() => {
     const end = connection.subscribe({ id: `text/${id}`, scope: "task", task_id: id, text: true });
@@ -67,7 +67,7 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
     return (
       <div class="page">
         <Back />
-        <Trouble problem={detail.problem} again={detail.reload} />
+        <ProblemNotice problem={detail.problem} again={detail.reload} />
       </div>
     );
   if (!whole) return <Loading />;
@@ -102,7 +102,7 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
   );
   const running = !hasEnded(task);
   const shown: Tab = tabs.find((name) => name === tab) ?? (running ? "transcript" : "result");
-  const requests = [...world.requests.value.values()].filter(
+  const requests = [...store.requests.value.values()].filter(
     (request) => request.task_id === task.task_id && isOpen(request),
   );
   const open = (to: Tab) => go({ page: "task", id: task.task_id, tab: to }, true);
@@ -144,13 +144,13 @@ function View({ task, tab, reload }: { task: TaskDetail; tab: string; reload: ()
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${shown}`} class="stack">
         <Panel name={shown} task={task} reload={reload} />
       </div>
-      {running && mayAct() && <Steer id={task.task_id} />}
+      {running && canAct() && <Steer id={task.task_id} />}
     </div>
   );
 }
 
 function Header({ task }: { task: TaskDetail }) {
-  const waiting = waits(task);
+  const waiting = waitingText(task);
   return (
     <header class="stack">
       <div class="row wrap small">
@@ -159,11 +159,11 @@ function Header({ task }: { task: TaskDetail }) {
           <a href={href({ page: "task", id: task.parent_id, tab: "" })}>{t("task.parent")}</a>
         )}
         <a href={href({ page: "chat", session: task.session_id })} class="mono">
-          {line(task.session_id)}
+          {sanitizeLine(task.session_id)}
         </a>
       </div>
       <div class="row wrap">
-        <h1 class="grow">{line(task.label)}</h1>
+        <h1 class="grow">{sanitizeLine(task.label)}</h1>
         <Actions task={task} />
       </div>
       <div class="row wrap">
@@ -179,7 +179,7 @@ function Header({ task }: { task: TaskDetail }) {
           </span>
         )}
         <AgentName name={task.agent} />
-        <span class="quiet mono small">{line(task.model)}</span>
+        <span class="quiet mono small">{sanitizeLine(task.model)}</span>
         <span class="quiet">
           <Elapsed task={task} />
         </span>
@@ -210,9 +210,9 @@ function Blocked({ task }: { task: TaskDetail }) {
   return (
     <div class="trouble">
       <span class="grow">
-        {t("task.blocked")} {task.delivery_error && line(task.delivery_error)}
+        {t("task.blocked")} {task.delivery_error && sanitizeLine(task.delivery_error)}
       </span>
-      {mayAct() && (
+      {canAct() && (
         <>
           <button type="button" class="button small" onClick={() => send("retry")}>
             {t("app.again")}
@@ -239,7 +239,7 @@ function Panel({
     case "result":
       return <Result task={task} />;
     case "transcript":
-      return <Said task={task} />;
+      return <TranscriptTab task={task} />;
     case "children":
       return <Children task={task} />;
     case "timeline":
@@ -271,7 +271,7 @@ function Result({ task }: { task: TaskDetail }) {
         <div class="trouble" role="note">
           <div>
             <b>{t("task.error")}</b>
-            <p>{clean(task.error)}</p>
+            <p>{sanitize(task.error)}</p>
           </div>
         </div>
       )}
@@ -302,7 +302,7 @@ function Todos({ todos }: { todos: TaskDetail["todos"] }) {
         {todos.slice(0, 200).map((todo) => (
           <li class={todo.status === "completed" ? "quiet" : ""}>
             <span aria-hidden="true">{sign[todo.status] ?? "☐"}</span>
-            <span>{line(todo.text)}</span>
+            <span>{sanitizeLine(todo.text)}</span>
             <span class="visually-hidden">{word("todo", todo.status)}</span>
           </li>
         ))}
@@ -311,7 +311,7 @@ function Todos({ todos }: { todos: TaskDetail["todos"] }) {
   );
 }
 
-function Said({ task }: { task: TaskDetail }) {
+function TranscriptTab({ task }: { task: TaskDetail }) {
   const id = task.task_id;
   const [unfolded, setUnfolded] = useState(false);
   const items = useLoad(
@@ -319,10 +319,10 @@ function Said({ task }: { task: TaskDetail }) {
     (signal) => get("/api/tasks/{id}/transcript", { path: { id }, signal }),
     (event) => event.task_id === id && affects(event, "transcript"),
   );
-  const spoken = world.text(id).value;
+  const spoken = store.streamedText(id).value;
   const area = useRef<HTMLDivElement>(null);
   useEnd(area, items.data !== undefined && !hasEnded(task));
-  if (items.problem) return <Trouble problem={items.problem} again={items.reload} />;
+  if (items.problem) return <ProblemNotice problem={items.problem} again={items.reload} />;
   if (!items.data) return <Loading />;
   return (
     <div ref={area} class="stack">
@@ -359,13 +359,13 @@ function Children({ task }: { task: TaskDetail }) {
         query: { summary: true },
         signal,
       });
-      world.tasks.put(list);
+      store.tasks.put(list);
       return list.filter((other) => other.task_id !== id).map((other) => other.task_id);
     },
     (event) => event.root_id === task.root_id && event.type === "queued",
   );
-  void world.tasks.structure.value;
-  if (tree.problem) return <Trouble problem={tree.problem} again={tree.reload} />;
+  void store.tasks.structure.value;
+  if (tree.problem) return <ProblemNotice problem={tree.problem} again={tree.reload} />;
   if (!tree.data) return <Loading />;
   if (tree.data.length === 0) return <p class="quiet">{t("task.noChildren")}</p>;
   return (
@@ -381,15 +381,15 @@ function Children({ task }: { task: TaskDetail }) {
 
 /** A child with its progress, which opens it. Used in the chat as well. */
 export function ChildCard({ id, base = 0 }: { id: string; base?: number }) {
-  const task = world.tasks.get(id)?.value;
+  const task = store.tasks.get(id)?.value;
   if (!task) return null;
-  const waiting = waits(task);
+  const waiting = waitingText(task);
   return (
     <a class="kid" href={href({ page: "task", id, tab: "" })}>
       <span class="row">
         <b class="grow cut">
           {task.depth - base > 1 ? "↳ " : ""}
-          {line(task.label)}
+          {sanitizeLine(task.label)}
         </b>
         <StatusText task={task} />
       </span>
@@ -411,7 +411,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
     (event) => event.task_id === id && affects(event, "changes"),
   );
   const [busy, setBusy] = useState(false);
-  const label = line(task.label);
+  const label = sanitizeLine(task.label);
   const run = async <T,>(work: Promise<T>, told: (done: T) => string) => {
     setBusy(true);
     const done = await attempt(work, told);
@@ -425,7 +425,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
       t("done.apply", { count: done.files.length }),
     );
   const discard = () =>
-    sure(
+    confirm(
       t("do.discard.sure", { label }),
       t("do.discard"),
       t("do.discard.no"),
@@ -433,7 +433,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
     );
   const outcome = task.changes_fate;
   const gone = diff.problem?.status === 404 || diff.problem?.status === 409;
-  if (diff.problem && !gone) return <Trouble problem={diff.problem} again={diff.reload} />;
+  if (diff.problem && !gone) return <ProblemNotice problem={diff.problem} again={diff.reload} />;
   if (!diff.data && !gone) return <Loading />;
   const text = gone ? "" : diff.data!.diff;
   return (
@@ -441,9 +441,9 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
       <div class="row wrap">
         <span class="grow">
           {task.changes && t("task.changes", { ...task.changes, count: task.changes.files })}{" "}
-          {task.branch && <code>{line(task.branch)}</code>}
+          {task.branch && <code>{sanitizeLine(task.branch)}</code>}
         </span>
-        {hasEnded(task) && text && !outcome && mayAct() && (
+        {hasEnded(task) && text && !outcome && canAct() && (
           <>
             <button type="button" class="button primary" disabled={busy} onClick={() => void apply()}>
               {t("do.apply")}
@@ -458,7 +458,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
         {outcome ? t(`task.${outcome}`) : gone ? t("task.nothingLeft") : ""}
       </p>
       {text && outcome !== "discarded" ? (
-        <Diff text={text} safely={exactDiff} />
+        <Diff text={text} safely={escapeHiddenDiff} />
       ) : (
         !outcome && !gone && <p class="quiet">{t("task.noDiff")}</p>
       )}
@@ -477,7 +477,7 @@ function Decision({ decision }: { decision: string }) {
 
 function Policy({ id }: { id: string }) {
   const policy = useLoad(`policy/${id}`, (signal) => get("/api/tasks/{id}/policy", { path: { id }, signal }));
-  if (policy.problem) return <Trouble problem={policy.problem} again={policy.reload} />;
+  if (policy.problem) return <ProblemNotice problem={policy.problem} again={policy.reload} />;
   if (!policy.data) return <Loading />;
   const list = (rules: readonly string[] | null) =>
     rules === null ? (
@@ -487,7 +487,7 @@ function Policy({ id }: { id: string }) {
     ) : (
       rules.map((rule) => (
         <>
-          <code>{line(rule)}</code>{" "}
+          <code>{sanitizeLine(rule)}</code>{" "}
         </>
       ))
     );
@@ -513,13 +513,13 @@ function Policy({ id }: { id: string }) {
           <tbody>
             {policy.data.tools.map((tool) => (
               <tr key={tool.name}>
-                <td class="mono">{line(tool.name)}</td>
+                <td class="mono">{sanitizeLine(tool.name)}</td>
                 <td>
                   <Decision decision={tool.decision} />
                 </td>
                 <td>{word("layer", tool.layer)}</td>
-                <td>{tool.rule ? <code>{line(tool.rule)}</code> : "–"}</td>
-                <td>{clean(tool.why)}</td>
+                <td>{tool.rule ? <code>{sanitizeLine(tool.rule)}</code> : "–"}</td>
+                <td>{sanitize(tool.why)}</td>
               </tr>
             ))}
           </tbody>
@@ -541,7 +541,7 @@ function Policy({ id }: { id: string }) {
             {policy.data.layers.map((layer) => (
               <tr>
                 <td>{word("layer", layer.layer)}</td>
-                <td>{line(layer.source)}</td>
+                <td>{sanitizeLine(layer.source)}</td>
                 <td>{list(layer.allow)}</td>
                 <td>{list(layer.deny)}</td>
                 <td>{list(layer.except)}</td>
@@ -563,7 +563,7 @@ function Audit({ id }: { id: string }) {
     (event) => event.task_id === id && affects(event, "audit"),
   );
   const [limit, setLimit] = useState(200);
-  if (audit.problem) return <Trouble problem={audit.problem} again={audit.reload} />;
+  if (audit.problem) return <ProblemNotice problem={audit.problem} again={audit.reload} />;
   if (!audit.data) return <Loading />;
   if (audit.data.length === 0) return <p class="quiet">{t("audit.empty")}</p>;
   return (
@@ -585,9 +585,9 @@ function Audit({ id }: { id: string }) {
                 <time dateTime={at.at}>{clock(at.at)}</time>
               </td>
               <td>
-                <a href={href({ page: "task", id: at.task_id, tab: "" })}>{line(at.agent)}</a>
+                <a href={href({ page: "task", id: at.task_id, tab: "" })}>{sanitizeLine(at.agent)}</a>
               </td>
-              <td class="mono">{line(at.tool)}</td>
+              <td class="mono">{sanitizeLine(at.tool)}</td>
               <td>
                 <Json value={at.parameters} open={0} />
               </td>
@@ -635,7 +635,7 @@ function Journal({ id }: { id: string }) {
     (event) => event.task_id === id,
   );
   const [limit, setLimit] = useState(200);
-  if (journal.problem) return <Trouble problem={journal.problem} again={journal.reload} />;
+  if (journal.problem) return <ProblemNotice problem={journal.problem} again={journal.reload} />;
   if (!journal.data) return <Loading />;
   return (
     <div class="card stack gap-s">
@@ -645,7 +645,7 @@ function Journal({ id }: { id: string }) {
             {entry.seq}
           </span>
           <time class="quiet small">{clock(entry.at)}</time>
-          <b class="mono small">{line(String(entry.event))}</b>
+          <b class="mono small">{sanitizeLine(String(entry.event))}</b>
           <div class="grow">
             <Json value={entry} open={0} />
           </div>
@@ -678,27 +678,27 @@ function usage(of: Task["usage"]): string {
 function Details({ task }: { task: TaskDetail }) {
   const facts: [Key, ComponentChildren][] = [
     ["detail.id", <code>{task.task_id}</code>],
-    ["detail.session", <code>{line(task.session_id)}</code>],
-    ["detail.childSession", <code>{line(task.child_session)}</code>],
-    ["detail.agent", line(task.agent)],
-    ["detail.model", <code>{line(task.model)}</code>],
-    ["detail.workspace", <code>{line(task.workspace)}</code>],
+    ["detail.session", <code>{sanitizeLine(task.session_id)}</code>],
+    ["detail.childSession", <code>{sanitizeLine(task.child_session)}</code>],
+    ["detail.agent", sanitizeLine(task.agent)],
+    ["detail.model", <code>{sanitizeLine(task.model)}</code>],
+    ["detail.workspace", <code>{sanitizeLine(task.workspace)}</code>],
     ["detail.mode", word("mode", task.mode)],
-    ["detail.sandbox", line(task.sandbox)],
+    ["detail.sandbox", sanitizeLine(task.sandbox)],
     ["detail.network", t(task.network ? "app.yes" : "app.no")],
     ["detail.isolation", word("isolation", task.isolation)],
-    ["detail.branch", task.branch && <code>{line(task.branch)}</code>],
+    ["detail.branch", task.branch && <code>{sanitizeLine(task.branch)}</code>],
     ["detail.policy", <code>{task.policy_hash}</code>],
     ["detail.thinking", task.thinking],
     [
       "detail.tools",
       task.tools.map((tool) => (
         <>
-          <code>{line(tool)}</code>{" "}
+          <code>{sanitizeLine(tool)}</code>{" "}
         </>
       )),
     ],
-    ["detail.skills", task.skills.length > 0 ? task.skills.map(line).join(", ") : null],
+    ["detail.skills", task.skills.length > 0 ? task.skills.map(sanitizeLine).join(", ") : null],
     ["detail.timeout", task.timeout_seconds === null ? null : duration(task.timeout_seconds * 1_000)],
     ["detail.deadline", task.deadline && `${moment(task.deadline)} (${relative(task.deadline, now.value)})`],
     [
@@ -710,7 +710,7 @@ function Details({ task }: { task: TaskDetail }) {
     [
       "detail.delivery",
       task.delivery_error
-        ? `${word("delivery", task.delivery)}: ${line(task.delivery_error)}`
+        ? `${word("delivery", task.delivery)}: ${sanitizeLine(task.delivery_error)}`
         : word("delivery", task.delivery),
     ],
     ["detail.crashes", task.crashes],

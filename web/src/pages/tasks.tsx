@@ -5,17 +5,17 @@ import type { Status, Task } from "../api/types";
 import { get } from "../api/client";
 import { count, money, tokens } from "../format";
 import { t, word } from "../i18n";
-import { agents, mayAct, world } from "../live";
+import { agents, canAct, store } from "../live";
 import { affects } from "../live/events";
 import { STATUSES } from "../live/status";
 import type { TaskList } from "../live/task-list";
 import { fromQuery, isFiltered, MAX_INDENT, NO_FILTER, toQuery } from "../live/flatten";
-import { line } from "../markdown/clean";
+import { sanitizeLine } from "../markdown/sanitize";
 import { go, href, place } from "../router";
 import { act, Actions, possible, type Action } from "../ui/actions";
 import { useKeys, useLoad, useTitle } from "../ui/hooks";
 import { Icon, StatusIcon } from "../ui/icons";
-import { AgentName, Elapsed, Progress, StatusText, Trouble, waits } from "../ui/parts";
+import { AgentName, Elapsed, Progress, StatusText, ProblemNotice, waitingText } from "../ui/parts";
 import { intoView, visible } from "../ui/virtual";
 import { NewTask } from "./new-task";
 
@@ -37,7 +37,7 @@ export function TasksPage({ list }: { list: TaskList }) {
     return () => removeEventListener("popstate", back);
   }, [list]);
   useEffect(() => () => list.stop(), [list]);
-  const healed = world.heal.value;
+  const healed = store.resync.value;
   const { problem } = list.extent.value;
   useEffect(() => {
     const timer = setTimeout(() => void list.refresh(), set.text ? 200 : 0);
@@ -58,7 +58,7 @@ export function TasksPage({ list }: { list: TaskList }) {
     ArrowLeft: () => list.fold(true),
     l: () => list.fold(false),
     h: () => list.fold(true),
-    n: () => mayAct() && setCreating(true),
+    n: () => canAct() && setCreating(true),
     x: () => actOnSelected(list, "cancel"),
     p: () => actOnSelected(list, "pause"),
     r: () => actOnSelected(list, "retry"),
@@ -75,7 +75,7 @@ export function TasksPage({ list }: { list: TaskList }) {
         onNew={() => setCreating(true)}
         onDown={() => (area.current?.focus(), list.move(0))}
       />
-      {problem && <Trouble problem={problem} again={() => void list.refresh()} />}
+      {problem && <ProblemNotice problem={problem} again={() => void list.refresh()} />}
       <Tree list={list} area={area} />
       <Selected list={list} />
       {creating && <NewTask onClose={() => setCreating(false)} />}
@@ -85,7 +85,7 @@ export function TasksPage({ list }: { list: TaskList }) {
 
 function actOnSelected(list: TaskList, action: Action): void {
   const id = list.selected.peek();
-  const task = id ? world.tasks.get(id)?.peek() : undefined;
+  const task = id ? store.tasks.get(id)?.peek() : undefined;
   if (!task) return;
   const wanted = action === "pause" && task.paused ? "resume" : action;
   if (possible(task).includes(wanted)) act(task, wanted);
@@ -159,7 +159,7 @@ function Filters({
         </option>
         {agents.value.map((agent) => (
           <option key={agent.name} value={agent.name}>
-            {line(agent.name)}
+            {sanitizeLine(agent.name)}
           </option>
         ))}
       </select>
@@ -169,7 +169,7 @@ function Filters({
           {t("tasks.filter.clear")}
         </button>
       )}
-      {mayAct() && (
+      {canAct() && (
         <button type="button" class="button primary small" onClick={onNew}>
           <Icon name="plus" size={13} />
           {t("tasks.new")}
@@ -182,9 +182,9 @@ function Filters({
 const MAX_SESSIONS = 100;
 
 function Sessions({ list }: { list: TaskList }) {
-  void world.tasks.structure.value;
+  void store.tasks.structure.value;
   const known = new Set<string>();
-  for (const task of world.tasks.all()) {
+  for (const task of store.tasks.all()) {
     if (known.size >= MAX_SESSIONS) break;
     known.add(task.peek().session_id);
   }
@@ -203,7 +203,7 @@ function Sessions({ list }: { list: TaskList }) {
       </option>
       {[...known].sort().map((session) => (
         <option key={session} value={session}>
-          {line(session)}
+          {sanitizeLine(session)}
         </option>
       ))}
     </select>
@@ -330,7 +330,7 @@ interface RowProps {
 
 /** Drawn again when its own task changes, or its place. */
 const Row = memo(function Row({ list, id, depth, kids, open, index, top, selected }: RowProps) {
-  const task: Task | undefined = world.tasks.get(id)?.value;
+  const task: Task | undefined = store.tasks.get(id)?.value;
   if (!task) return null;
   return (
     <div
@@ -364,9 +364,9 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
           class="cut"
           tabIndex={-1}
           href={href({ page: "task", id, tab: "" })}
-          title={line(task.message).slice(0, 300)}
+          title={sanitizeLine(task.message).slice(0, 300)}
         >
-          {line(task.label)}
+          {sanitizeLine(task.label)}
         </a>
         {kids > 0 && !open && <span class="tag">{kids}</span>}
       </div>
@@ -382,9 +382,9 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
       <span
         role="gridcell"
         class={`c-waiting cut ${task.waiting_on === "approval" || task.waiting_on === "question" ? "s-timeout" : "quiet"}`}
-        title={waits(task)}
+        title={waitingText(task)}
       >
-        {waits(task)}
+        {waitingText(task)}
       </span>
       <span role="gridcell" class="c-elapsed num quiet">
         <Elapsed task={task} />
@@ -404,7 +404,7 @@ const Row = memo(function Row({ list, id, depth, kids, open, index, top, selecte
 
 function Selected({ list }: { list: TaskList }) {
   const id = list.selected.value;
-  const task = id ? world.tasks.get(id)?.value : undefined;
+  const task = id ? store.tasks.get(id)?.value : undefined;
   const { busy, done } = list.extent.value;
   const shown = list.lines.value.length;
   return (
@@ -415,7 +415,11 @@ function Selected({ list }: { list: TaskList }) {
           : t("tasks.shown", { count: shown, shown: `${shown}${done ? "" : "+"}` })}
       </span>
       {task && (
-        <div class="row wrap" role="group" aria-label={t("tasks.chosen", { label: line(task.label) })}>
+        <div
+          class="row wrap"
+          role="group"
+          aria-label={t("tasks.chosen", { label: sanitizeLine(task.label) })}
+        >
           <a class="button small" href={href({ page: "task", id: task.task_id, tab: "" })}>
             {t("do.open")}
           </a>

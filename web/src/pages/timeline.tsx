@@ -3,11 +3,11 @@ import { useEffect } from "preact/hooks";
 import { getPage } from "../api/client";
 import { moment } from "../format";
 import { t, word } from "../i18n";
-import { world } from "../live";
-import { line } from "../markdown/clean";
+import { store } from "../live";
+import { sanitizeLine } from "../markdown/sanitize";
 import { go } from "../router";
 import { useLoad, useTitle } from "../ui/hooks";
-import { Loading, Trouble } from "../ui/parts";
+import { Loading, ProblemNotice } from "../ui/parts";
 import { TimelineView } from "../timeline/view";
 
 export function TimelinePage({ id }: { id: string | null }) {
@@ -19,17 +19,17 @@ export function TimelinePage({ id }: { id: string | null }) {
   useTitle(t("timeline.title"));
   const list = roots.data?.items;
   useEffect(() => {
-    if (list) world.tasks.put(list);
+    if (list) store.tasks.put(list);
     if (!id && list?.[0]) go({ page: "timeline", id: list[0].task_id }, true);
   }, [list, id]);
   if (roots.problem)
     return (
       <div class="page">
-        <Trouble problem={roots.problem} again={roots.reload} />
+        <ProblemNotice problem={roots.problem} again={roots.reload} />
       </div>
     );
   if (!list) return <Loading />;
-  const chosen = id ? (world.tasks.get(id)?.value.root_id ?? id) : "";
+  const chosen = id ? (store.tasks.get(id)?.value.root_id ?? id) : "";
   return (
     <div class="page" style={{ maxWidth: "none", height: "100%" }}>
       <div class="head">
@@ -49,7 +49,7 @@ export function TimelinePage({ id }: { id: string | null }) {
               <option
                 key={task.task_id}
                 value={task.task_id}
-              >{`${moment(task.created_at)}  ${line(task.label)}  (${word("status", task.status)})`}</option>
+              >{`${moment(task.created_at)}  ${sanitizeLine(task.label)}  (${word("status", task.status)})`}</option>
             ))}
           </select>
         </label>

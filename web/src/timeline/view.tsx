@@ -4,11 +4,11 @@ import { get } from "../api/client";
 import type { Timeline } from "../api/types";
 import { clock, duration } from "../format";
 import { t, word } from "../i18n";
-import { line } from "../markdown/clean";
+import { sanitizeLine } from "../markdown/sanitize";
 import { go, href } from "../router";
 import { memo } from "../ui/memo";
 import { useLoad, type Loaded } from "../ui/hooks";
-import { AgentName, Loading, Trouble } from "../ui/parts";
+import { AgentName, Loading, ProblemNotice } from "../ui/parts";
 import { visible } from "../ui/virtual";
 import { bars, KINDS, pan, shares, ticks, tracks, whole, zoom, type Track, type View } from "./layout";
 
@@ -30,7 +30,7 @@ export function TimelineView({ id, tall }: { id: string; tall: boolean }) {
     const timer = setInterval(() => !document.hidden && reload(), LIVE_MS);
     return () => clearInterval(timer);
   }, [running, reload]);
-  if (loaded.problem) return <Trouble problem={loaded.problem} again={reload} />;
+  if (loaded.problem) return <ProblemNotice problem={loaded.problem} again={reload} />;
   if (!loaded.data) return <Loading />;
   const left = loaded.data.left_out;
   return (
@@ -212,7 +212,7 @@ function Chart({ timeline, tall }: { timeline: Timeline; tall: boolean }) {
         </div>
         <div class="tip" id="timeline-told" role="status">
           {track && span ? (
-            `${t("timeline.span", { label: line(track.label), kind: `${word("wait", span.kind)}${span.name ? ` (${line(span.name)})` : ""}`, time: duration(span.until - span.from), from: clock(span.from) })}${span.critical ? ` · ${t("timeline.critical")}` : ""}`
+            `${t("timeline.span", { label: sanitizeLine(track.label), kind: `${word("wait", span.kind)}${span.name ? ` (${sanitizeLine(span.name)})` : ""}`, time: duration(span.until - span.from), from: clock(span.from) })}${span.critical ? ` · ${t("timeline.critical")}` : ""}`
           ) : (
             <span class="quiet">{t("timeline.chart")}</span>
           )}
@@ -262,9 +262,9 @@ const TrackRow = memo(
             class="cut"
             tabIndex={-1}
             href={href({ page: "task", id: track.id, tab: "" })}
-            title={line(track.label)}
+            title={sanitizeLine(track.label)}
           >
-            {line(track.label)}
+            {sanitizeLine(track.label)}
           </a>
         </div>
         <svg aria-hidden="true" width={width} height={ROW}>
@@ -318,7 +318,7 @@ function AsTable({ list }: { list: Track[] }) {
                 return (
                   <tr key={track.id}>
                     <td>
-                      <a href={href({ page: "task", id: track.id, tab: "" })}>{line(track.label)}</a>
+                      <a href={href({ page: "task", id: track.id, tab: "" })}>{sanitizeLine(track.label)}</a>
                     </td>
                     <td>
                       <AgentName name={track.agent} />

@@ -1,7 +1,7 @@
 // Things in a fixed width: code, diffs, JSON. All bounded, all text.
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
-import { clean, exact } from "../markdown/clean";
+import { sanitize, escapeHidden } from "../markdown/sanitize";
 
 /** Shown at once of a long text; more on demand. */
 const FIRST = 12_000;
@@ -11,7 +11,7 @@ const MAX_LINES = 800;
 /** How text is made safe: as prose, or, where somebody decides by it, exactly. */
 type Safe = (text: string) => string;
 
-export function Pre({ text, safely = clean }: { text: string; safely?: Safe }) {
+export function Pre({ text, safely = sanitize }: { text: string; safely?: Safe }) {
   const [limit, setLimit] = useState(FIRST);
   const part = text.length > limit ? text.slice(0, limit) : text;
   const safe = useMemo(() => safely(part), [part, safely]);
@@ -51,7 +51,7 @@ export function diffKind(line: string): string {
   return "";
 }
 
-export function Diff({ text, safely = clean }: { text: string; safely?: Safe }) {
+export function Diff({ text, safely = sanitize }: { text: string; safely?: Safe }) {
   const [limit, setLimit] = useState(MAX_LINES);
   const lines = useMemo(() => safely(text).replace(/\n$/, "").split("\n"), [text, safely]);
   return (
@@ -76,23 +76,35 @@ export function looksLikeDiff(text: string): boolean {
 }
 
 /** Every line of a change exactly, with its sign: a tab behind the sign indents. */
-export function exactDiff(text: string): string {
+export function escapeHiddenDiff(text: string): string {
   return text
     .split("\n")
-    .map((line) => (/^[+\- ]/.test(line) ? line[0] + exact(line.slice(1)) : exact(line)))
+    .map((line) => (/^[+\- ]/.test(line) ? line[0] + escapeHidden(line.slice(1)) : escapeHidden(line)))
     .join("\n");
 }
 
 /** What somebody decides by: nothing in it is hidden. */
 export function Preview({ text }: { text: string }) {
-  return looksLikeDiff(text) ? <Diff text={text} safely={exactDiff} /> : <Pre text={text} safely={exact} />;
+  return looksLikeDiff(text) ? (
+    <Diff text={text} safely={escapeHiddenDiff} />
+  ) : (
+    <Pre text={text} safely={escapeHidden} />
+  );
 }
 
 const MAX_ENTRIES = 100;
 const MAX_DEPTH = 12;
 
 /** A value of JSON, folded below its first level. */
-export function Json({ value, open = 1, safely = clean }: { value: unknown; open?: number; safely?: Safe }) {
+export function Json({
+  value,
+  open = 1,
+  safely = sanitize,
+}: {
+  value: unknown;
+  open?: number;
+  safely?: Safe;
+}) {
   return (
     <div class="json">
       <Value value={value} open={open} depth={0} safely={safely} />

@@ -3,10 +3,10 @@ import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { isTransient, Problem } from "../api/client";
 import { cut } from "../format";
-import { world } from "../live";
+import { store } from "../live";
 import { backOff } from "../live/connection";
 import type { LiveEvent } from "../api/types";
-import { line } from "../markdown/clean";
+import { sanitizeLine } from "../markdown/sanitize";
 
 export interface Loaded<T> {
   data: T | undefined;
@@ -15,10 +15,10 @@ export interface Loaded<T> {
 }
 
 /** Many events make one request: after the first, this long is waited for others. */
-const GATHER_MS = 350;
+const DEBOUNCE_MS = 350;
 
 /** Nobody is asked again sooner than this after "too many requests". */
-const PATIENCE_MS = 2_000;
+const MIN_RETRY_MS = 2_000;
 
 /** What is shown although asking for it again failed, by what it is: the page says so and goes on trying. */
 export const stale = signal<ReadonlyMap<string, Problem>>(new Map());
@@ -31,14 +31,14 @@ function mark(key: string, problem: Problem | null): void {
   stale.value = next;
 }
 
-export interface Held<T> {
+export interface LoadState<T> {
   key: string | null;
   data?: T;
   problem?: Problem;
 }
 
 /** What is shown after a failure: what was shown before, if the trouble may pass. Pure. */
-export function afterFailure<T>(old: Held<T>, key: string, problem: Problem): Held<T> {
+export function afterFailure<T>(old: LoadState<T>, key: string, problem: Problem): LoadState<T> {
   return old.key === key && old.data !== undefined && isTransient(problem) ? old : { key, problem };
 }
 
@@ -52,7 +52,7 @@ export function useLoad<T>(
   load: (signal: AbortSignal) => Promise<T>,
   follow?: (event: LiveEvent) => boolean,
 ): Loaded<T> {
-  const [state, setState] = useState<Held<T>>({ key: null });
+  const [state, setState] = useState<LoadState<T>>({ key: null });
   const held = useRef(state);
   held.current = state;
   const latest = useRef({ load, follow, tries: 0 });
@@ -81,7 +81,7 @@ export function useLoad<T>(
         if (passing)
           again = setTimeout(
             () => setTurn((turn) => turn + 1),
-            Math.max(PATIENCE_MS, backOff(latest.current.tries++)),
+            Math.max(MIN_RETRY_MS, backOff(latest.current.tries++)),
           );
       },
     );
@@ -92,12 +92,12 @@ export function useLoad<T>(
   useEffect(() => {
     if (key === null) return;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let healed = world.heal.peek();
+    let healed = store.resync.peek();
     const soon = () =>
-      (timer ??= setTimeout(() => ((timer = undefined), setTurn((turn) => turn + 1)), GATHER_MS));
+      (timer ??= setTimeout(() => ((timer = undefined), setTurn((turn) => turn + 1)), DEBOUNCE_MS));
     const stop = effect(() => {
-      const event = world.event.value;
-      const heal = world.heal.value;
+      const event = store.event.value;
+      const heal = store.resync.value;
       if (heal !== healed) {
         healed = heal;
         soon();
@@ -140,7 +140,7 @@ const MAX_TITLE = 80;
 
 export function useTitle(text: string): void {
   useEffect(() => {
-    title.value = cut(line(text), MAX_TITLE);
+    title.value = cut(sanitizeLine(text), MAX_TITLE);
   }, [text]);
 }
 
@@ -158,9 +158,9 @@ export function useDraft(key: string): [string, (text: string) => void] {
 }
 
 type Keys = Record<string, (event: KeyboardEvent) => void>;
-const layers: { current: Keys }[] = [];
+const keymaps: { current: Keys }[] = [];
 let prefix: { key: string; at: number } | null = null;
-/** Two keys of one command are pressed within this time. */
+/** Two keys of one command are handleKey within this time. */
 const PREFIX_MS = 1_200;
 
 /** Keys of a page, as `j` or `g t`. Later ones win; nothing is taken from who types. */
@@ -168,8 +168,8 @@ export function useKeys(keys: Keys): void {
   const held = useRef(keys);
   held.current = keys;
   useEffect(() => {
-    layers.push(held);
-    return () => void layers.splice(layers.indexOf(held), 1);
+    keymaps.push(held);
+    return () => void keymaps.splice(keymaps.indexOf(held), 1);
   }, []);
 }
 
@@ -180,7 +180,7 @@ export function isTyping(target: EventTarget | null): boolean {
   );
 }
 
-export function pressed(event: KeyboardEvent): void {
+export function handleKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
   if (document.querySelector("dialog[open]")) return;
   if (isTyping(event.target)) {
@@ -191,8 +191,8 @@ export function pressed(event: KeyboardEvent): void {
   const names = late ? [event.key] : [`${prefix!.key} ${event.key}`, event.key];
   prefix = null;
   for (const name of names) {
-    for (const layer of layers.toReversed()) {
-      const act = layer.current[name];
+    for (const keymap of keymaps.toReversed()) {
+      const act = keymap.current[name];
       if (!act) continue;
       // A button or link that has the focus takes Enter and Space itself.
       if (

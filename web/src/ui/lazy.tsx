@@ -2,7 +2,7 @@
 import type { FunctionComponent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/client";
-import { Loading, Trouble } from "./parts";
+import { Loading, ProblemNotice } from "./parts";
 
 export function Lazy<P extends object>({
   load,
@@ -22,7 +22,7 @@ export function Lazy<P extends object>({
       (error: unknown) => setState({ problem: new Problem(0, "", String(error)) }),
     );
   }, [attempt]);
-  if (state.problem) return <Trouble problem={state.problem} again={() => setAttempt(attempt + 1)} />;
+  if (state.problem) return <ProblemNotice problem={state.problem} again={() => setAttempt(attempt + 1)} />;
   const Part = state.part;
   return Part ? <Part {...props} /> : <Loading />;
 }

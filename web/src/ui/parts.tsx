@@ -8,7 +8,7 @@ import { amount, duration, elapsed } from "../format";
 import { lang, t, word } from "../i18n";
 import { agents, now } from "../live";
 import { hasEnded } from "../live/status";
-import { line } from "../markdown/clean";
+import { sanitizeLine } from "../markdown/sanitize";
 import { StatusIcon, type Mark } from "./icons";
 
 export function markOf(task: Pick<Task, "status" | "paused">): Mark {
@@ -41,13 +41,13 @@ export function AgentName({ name }: { name: string }) {
   return (
     <span class="agent">
       <i class={known} aria-hidden="true" />
-      <span class="cut">{line(name)}</span>
+      <span class="cut">{sanitizeLine(name)}</span>
     </span>
   );
 }
 
 /** What a task waits for, in words. */
-export function waits(task: Task): string {
+export function waitingText(task: Task): string {
   if (hasEnded(task)) return task.reason ? word("reason", task.reason) : "";
   if (task.queue_position !== null) return t("wait.queue", { place: task.queue_position });
   return task.waiting_on ? word("wait", task.waiting_on) : "";
@@ -88,22 +88,22 @@ export function Loading() {
 }
 
 /** A problem in the language of the page. What the server says in detail is English, and stands after it elsewhere. */
-export function told(problem: unknown): string {
+export function describeProblem(problem: unknown): string {
   if (!(problem instanceof Problem))
-    return line(problem instanceof Error ? problem.message : String(problem));
+    return sanitizeLine(problem instanceof Error ? problem.message : String(problem));
   const slug =
     problem.status === 0 ? "unreachable" : problem.slug || (problem.status === 404 ? "not-found" : "");
   const words = slug ? word("problem", slug) : "";
   if (problem.status === 0 || problem.status === 404) return words;
   return lang.value === "en" || !words || words === slug
-    ? line(problem.message)
-    : `${words} ${line(problem.message)}`;
+    ? sanitizeLine(problem.message)
+    : `${words} ${sanitizeLine(problem.message)}`;
 }
 
-export function Trouble({ problem, again }: { problem: Problem; again?: () => void }) {
+export function ProblemNotice({ problem, again }: { problem: Problem; again?: () => void }) {
   return (
     <div class="trouble" role="alert">
-      <span class="grow">{told(problem)}</span>
+      <span class="grow">{describeProblem(problem)}</span>
       {again && (
         <button type="button" class="button small" onClick={again}>
           {t("app.again")}
@@ -123,7 +123,7 @@ let noted = 0;
 const NOTE_MS = 5_000;
 const MAX_NOTES = 4;
 
-export function say(text: string, bad = false): void {
+export function notify(text: string, bad = false): void {
   const note = { id: ++noted, text, bad };
   notes.value = [...notes.value, note].slice(-MAX_NOTES);
   setTimeout(
@@ -136,15 +136,15 @@ export function say(text: string, bad = false): void {
 export async function attempt<T>(work: Promise<T>, done?: (result: T) => string): Promise<T | undefined> {
   try {
     const result = await work;
-    if (done) say(done(result));
+    if (done) notify(done(result));
     return result;
   } catch (error) {
-    say(t("app.error", { what: told(error) }), true);
+    notify(t("app.error", { what: describeProblem(error) }), true);
     return undefined;
   }
 }
 
-export function Notes() {
+export function Notifications() {
   return (
     <div class="notes" role="status" aria-live="polite">
       {notes.value.map((note) => (
@@ -188,20 +188,20 @@ export function Dialog({
   );
 }
 
-interface Doubt {
+interface Confirmation {
   text: string;
   yes: string;
   no: string;
   act: () => void;
 }
-const doubt = signal<Doubt | null>(null);
+const doubt = signal<Confirmation | null>(null);
 
 /** Asks before something that cannot be taken back. `no` names what happens otherwise, and is the default. */
-export function sure(text: string, yes: string, no: string, act: () => void): void {
+export function confirm(text: string, yes: string, no: string, act: () => void): void {
   doubt.value = { text, yes, no, act };
 }
 
-export function Doubts() {
+export function ConfirmDialog() {
   const asked = doubt.value;
   if (!asked) return null;
   const close = () => (doubt.value = null);

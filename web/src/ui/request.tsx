@@ -4,13 +4,13 @@ import { get, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
 import { relative } from "../format";
 import { t, word } from "../i18n";
-import { mayAct, now, refreshRequests, world } from "../live";
-import { clean, exact, exactLine, line } from "../markdown/clean";
+import { canAct, now, refreshRequests, store } from "../live";
+import { sanitize, escapeHidden, escapeHiddenLine, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
 import { Json, looksLikeDiff, Preview } from "./code";
 import { useDraft, useLoad } from "./hooks";
-import { AgentName, attempt, Loading, say, Trouble } from "./parts";
+import { AgentName, attempt, Loading, notify, ProblemNotice } from "./parts";
 
 /** As long as a double click, or the reaction of a person to a list that moves. */
 const MOVED_MS = 700;
@@ -20,7 +20,7 @@ let movedAt = -Infinity;
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
   useLayoutEffect(() => () => void (movedAt = performance.now()), []);
   const title = t(request.kind === "approval" ? "ask.approval" : "ask.question", {
-    label: line(request.label),
+    label: sanitizeLine(request.label),
   });
   return (
     <article
@@ -47,7 +47,7 @@ function Whole({ request }: { request: Request }) {
   const loaded = useLoad(request.cut ? `${request.kind}/${request.id}` : null, (signal) =>
     fetchWhole(request, signal),
   );
-  if (request.cut && loaded.problem) return <Trouble problem={loaded.problem} again={loaded.reload} />;
+  if (request.cut && loaded.problem) return <ProblemNotice problem={loaded.problem} again={loaded.reload} />;
   const whole = request.cut ? loaded.data : request;
   if (!whole) return <Loading />;
   return (
@@ -72,7 +72,7 @@ function useReply(
 ): [boolean, (send: () => Promise<unknown>, words: string) => void] {
   const [busy, setBusy] = useState(false);
   const reply = async (send: () => Promise<unknown>, words: string) => {
-    if (performance.now() - movedAt < MOVED_MS) return say(t("ask.moved"));
+    if (performance.now() - movedAt < MOVED_MS) return notify(t("ask.moved"));
     setBusy(true);
     mine.add(request.id);
     const noted = await attempt(send(), () => words);
@@ -85,26 +85,26 @@ function useReply(
 }
 
 /** How much of what was decided a note repeats. */
-const TOLD_CHARS = 80;
+const MAX_NOTICE_CHARS = 80;
 
-function told(text: string): string {
-  const characters = [...exactLine(text)];
-  return characters.length > TOLD_CHARS
-    ? `${characters.slice(0, TOLD_CHARS).join("")}…`
+function shorten(text: string): string {
+  const characters = [...escapeHiddenLine(text)];
+  return characters.length > MAX_NOTICE_CHARS
+    ? `${characters.slice(0, MAX_NOTICE_CHARS).join("")}…`
     : characters.join("");
 }
 
 /** Who replied what, in words. */
 export function replied(request: Request): string {
   const reply = request.reply;
-  const by = exactLine(reply?.by ?? "");
+  const by = escapeHiddenLine(reply?.by ?? "");
   switch (reply?.reply) {
     case "approved":
       return t("ask.elsewhere.approved", { by });
     case "refused":
       return t("ask.elsewhere.refused", { by });
     case "answered":
-      return t("ask.elsewhere.answered", { by, text: told(reply.text ?? "") });
+      return t("ask.elsewhere.answered", { by, text: shorten(reply.text ?? "") });
     case "expired":
       return t("ask.elsewhere.expired");
     default:
@@ -114,14 +114,14 @@ export function replied(request: Request): string {
 
 /** Says who replied to a card that is taken away before the eyes of a person. */
 export function watchWithdrawn(): void {
-  world.withdrawn.subscribe((request) => {
+  store.withdrawn.subscribe((request) => {
     if (!request || mine.delete(request.id)) return;
     const what = request.approval
-      ? `${exactLine(request.approval.tool)} ${told(request.approval.exact)}`
-      : told(request.question?.text ?? "");
+      ? `${escapeHiddenLine(request.approval.tool)} ${shorten(request.approval.exact)}`
+      : shorten(request.question?.text ?? "");
     // Without an answer there is nothing to say: the card is gone either way.
     void fetchWhole(request).then(
-      (whole) => say(t("ask.withdrawn", { what, reply: replied(whole) })),
+      (whole) => notify(t("ask.withdrawn", { what, reply: replied(whole) })),
       () => undefined,
     );
   });
@@ -132,7 +132,7 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
   const [lasting, setLasting] = useState("");
   const [busy, reply] = useReply(request, () => setWords(""));
   const dangerous = approval.dangers.length > 0;
-  const what = `${exactLine(approval.tool)} ${told(approval.exact)}`;
+  const what = `${escapeHiddenLine(approval.tool)} ${shorten(approval.exact)}`;
   const approve = () =>
     reply(
       () =>
@@ -159,17 +159,17 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
           <ul>
             {approval.dangers.map((danger) => (
               <li>
-                <b>{clean(danger.why)}</b> <code>{exactLine(danger.command)}</code>{" "}
-                {t("ask.instead", { what: clean(danger.instead) })}
+                <b>{sanitize(danger.why)}</b> <code>{escapeHiddenLine(danger.command)}</code>{" "}
+                {t("ask.instead", { what: sanitize(danger.instead) })}
               </li>
             ))}
           </ul>
         </div>
       )}
       <div>
-        <h3>{t("ask.exact", { tool: exactLine(approval.tool) })}</h3>
+        <h3>{t("ask.exact", { tool: escapeHiddenLine(approval.tool) })}</h3>
         <pre class="code exact" tabIndex={0}>
-          {exact(approval.exact)}
+          {escapeHidden(approval.exact)}
         </pre>
       </div>
       {approval.preview && (
@@ -181,36 +181,36 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
       <dl class="facts">
         <dt>{t("ask.reason")}</dt>
         <dd>
-          {clean(approval.reason)}{" "}
+          {sanitize(approval.reason)}{" "}
           <span class="tag">{t("ask.layer", { layer: word("layer", approval.layer) })}</span>
           {approval.rule && (
             <>
               {" "}
-              <code>{exactLine(approval.rule)}</code>
+              <code>{escapeHiddenLine(approval.rule)}</code>
             </>
           )}
         </dd>
         <dt>{t("ask.folder")}</dt>
-        <dd class="mono">{exactLine(approval.folder)}</dd>
+        <dd class="mono">{escapeHiddenLine(approval.folder)}</dd>
       </dl>
       <details open={hasMore(approval)}>
         <summary>{t("ask.arguments")}</summary>
-        <Json value={approval.arguments} open={2} safely={exact} />
+        <Json value={approval.arguments} open={2} safely={escapeHidden} />
       </details>
-      {mayAct() && !dangerous && approval.lasting.length > 0 && (
+      {canAct() && !dangerous && approval.lasting.length > 0 && (
         <label class="labelled">
           {t("ask.lasting")}
           <select class="field" value={lasting} onChange={(event) => setLasting(event.currentTarget.value)}>
             <option value="">{t("ask.lasting.once")}</option>
             {approval.lasting.map((rule) => (
               <option key={rule} value={rule}>
-                {exactLine(rule)}
+                {escapeHiddenLine(rule)}
               </option>
             ))}
           </select>
         </label>
       )}
-      {mayAct() && (
+      {canAct() && (
         <label class="labelled">
           {t("ask.words")}
           <input
@@ -221,7 +221,7 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
           />
         </label>
       )}
-      {mayAct() && (
+      {canAct() && (
         <div class="row">
           <button
             type="button"
@@ -266,22 +266,22 @@ function QuestionForm({ request, question }: { request: Request; question: Quest
     answer.trim() &&
     reply(
       () => post("/api/questions/{id}", { path: { id: request.id }, body: { text: answer.trim() } }),
-      t("ask.answered", { what: told(answer.trim()) }),
+      t("ask.answered", { what: shorten(answer.trim()) }),
     );
   return (
     <>
       <Markdown text={question.text} />
       {question.to === "parent" && <p class="quiet small">{t("ask.toParent")}</p>}
-      {mayAct() && question.options.length > 0 && (
+      {canAct() && question.options.length > 0 && (
         <div class="row wrap">
           {question.options.map((option) => (
             <button type="button" key={option} class="button" disabled={busy} onClick={() => send(option)}>
-              {line(option)}
+              {sanitizeLine(option)}
             </button>
           ))}
         </div>
       )}
-      {mayAct() && (
+      {canAct() && (
         <form class="row" onSubmit={(event) => (event.preventDefault(), send(text))}>
           <input
             class="field grow"
@@ -297,7 +297,7 @@ function QuestionForm({ request, question }: { request: Request; question: Quest
         </form>
       )}
       {question.default !== null && (
-        <p class="quiet small">{t("ask.answer.default", { text: line(question.default) })}</p>
+        <p class="quiet small">{t("ask.answer.default", { text: sanitizeLine(question.default) })}</p>
       )}
     </>
   );

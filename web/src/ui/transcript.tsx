@@ -4,10 +4,10 @@ import { getText } from "../api/client";
 import type { Ruling, TranscriptItem } from "../api/types";
 import { clock, duration } from "../format";
 import { t, word, type Key } from "../i18n";
-import { clean, line } from "../markdown/clean";
+import { sanitize, sanitizeLine } from "../markdown/sanitize";
 import { Markdown } from "../markdown/lazy";
 import { href } from "../router";
-import { Diff, exactDiff, Json, Pre } from "./code";
+import { Diff, escapeHiddenDiff, Json, Pre } from "./code";
 import { Icon, StatusIcon } from "./icons";
 import { attempt } from "./parts";
 
@@ -17,7 +17,7 @@ export type Entry =
   | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean };
 
 /** What comes only after every call before it was answered: the next words of the model, or the end. */
-const AFTER: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "finished"]);
+const AFTER_CALLS: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "finished"]);
 
 /**
  * Joins results to their calls, wherever they stand. A call that waited for a child has none: the child's
@@ -27,7 +27,10 @@ export function entries(items: readonly TranscriptItem[], until = 0): Entry[] {
   const results = new Map<string, TranscriptItem>();
   for (const item of items) if (item.result) results.set(item.result.call_id, item);
   const called = new Set(items.flatMap((item) => (item.call ? [item.call.id] : [])));
-  const last = items.reduce((last, item) => (AFTER.has(item.kind) ? Math.max(last, item.seq) : last), until);
+  const last = items.reduce(
+    (last, item) => (AFTER_CALLS.has(item.kind) ? Math.max(last, item.seq) : last),
+    until,
+  );
   const list: Entry[] = [];
   for (const item of items) {
     if (item.call)
@@ -65,7 +68,7 @@ export function Transcript({
         .slice(hidden)
         .map((entry) =>
           entry.kind === "said" ? (
-            <Said key={entry.item.seq} item={entry.item} />
+            <ItemView key={entry.item.seq} item={entry.item} />
           ) : (
             <Call
               key={entry.call.call!.id}
@@ -82,7 +85,7 @@ export function Transcript({
   );
 }
 
-function Who({ item }: { item: TranscriptItem }) {
+function ItemHeader({ item }: { item: TranscriptItem }) {
   return (
     <div class="who">
       <b>{word("item", item.kind)}</b>
@@ -91,19 +94,19 @@ function Who({ item }: { item: TranscriptItem }) {
   );
 }
 
-const PLAIN: ReadonlySet<string> = new Set(["runtime", "notice", "finished", "asked", "reply"]);
+const PLAIN_TEXT: ReadonlySet<string> = new Set(["runtime", "notice", "finished", "asked", "reply"]);
 
 /** The result stands above already, as the last words; a failure does not. */
 function ending(text: string): string {
   return text.startsWith("completed:") ? "completed" : text.slice(0, 4_000);
 }
 
-export function Said({ item }: { item: TranscriptItem }) {
+export function ItemView({ item }: { item: TranscriptItem }) {
   return (
     <section class={`item ${/^[a-z_]+$/.test(item.kind) ? item.kind : ""}`}>
-      <Who item={item} />
-      {PLAIN.has(item.kind) ? (
-        <p class="quiet small">{clean(item.kind === "finished" ? ending(item.text) : item.text)}</p>
+      <ItemHeader item={item} />
+      {PLAIN_TEXT.has(item.kind) ? (
+        <p class="quiet small">{sanitize(item.kind === "finished" ? ending(item.text) : item.text)}</p>
       ) : (
         <Markdown text={item.text} />
       )}
@@ -111,19 +114,29 @@ export function Said({ item }: { item: TranscriptItem }) {
   );
 }
 
-const TELLING: readonly string[] = ["path", "file_path", "command", "pattern", "query", "url", "description"];
+const SUMMARY_FIRST: readonly string[] = [
+  "path",
+  "file_path",
+  "command",
+  "pattern",
+  "query",
+  "url",
+  "description",
+];
 
 /** The first words of the arguments, for the folded line. */
 export function summary(value: unknown): string {
   if (value === null || value === undefined) return "";
-  if (typeof value !== "object") return line(typeof value === "string" ? value : JSON.stringify(value));
+  if (typeof value !== "object")
+    return sanitizeLine(typeof value === "string" ? value : JSON.stringify(value));
   const fields = Object.entries(value);
   // What a person looks for comes first, in whatever order a model wrote it.
-  const place = ([key]: [string, unknown]) => (TELLING.includes(key) ? TELLING.indexOf(key) : TELLING.length);
+  const place = ([key]: [string, unknown]) =>
+    SUMMARY_FIRST.includes(key) ? SUMMARY_FIRST.indexOf(key) : SUMMARY_FIRST.length;
   const parts = fields
     .sort((a, b) => place(a) - place(b))
     .map(([, part]) => (typeof part === "string" ? part.slice(0, 400) : JSON.stringify(part)));
-  return line(parts.join("  ").slice(0, 400));
+  return sanitizeLine(parts.join("  ").slice(0, 400));
 }
 
 /** What a tool said, and the change in it: one that the server names, or the first that looks like one. */
@@ -142,7 +155,7 @@ export function outputOf(item: TranscriptItem): { diff: string; rest: string } {
 }
 
 /** What a call that changes a file wants, as a change; null for other calls. */
-export function wanted(name: string, values: unknown): string | null {
+export function requestedChange(name: string, values: unknown): string | null {
   if (typeof values !== "object" || values === null) return null;
   const { path, old_string: before, new_string: after, content } = values as Record<string, unknown>;
   const lines = (sign: string, text: unknown) =>
@@ -178,10 +191,10 @@ function Call({
   const good = outcome?.status === "ok";
   const seen = shown ?? open;
   const said = seen && result ? outputOf(result) : null;
-  const change = seen ? said?.diff || wanted(call.call!.name, call.call!.arguments) : null;
+  const change = seen ? said?.diff || requestedChange(call.call!.name, call.call!.arguments) : null;
   return (
     <section class="item call">
-      <Who item={call} />
+      <ItemHeader item={call} />
       <details
         class="call"
         open={seen}
@@ -189,7 +202,7 @@ function Call({
       >
         <summary>
           <Icon name="chevron" size={12} />
-          <b class="mono">{line(call.call!.name)}</b>
+          <b class="mono">{sanitizeLine(call.call!.name)}</b>
           <span class="quiet mono cut grow small">{summary(call.call!.arguments)}</span>
           {outcome ? (
             <span class={`status small ${good ? "s-completed" : "s-failed"}`}>
@@ -214,7 +227,7 @@ function Call({
             {change && (
               <>
                 <h3>{t("item.change")}</h3>
-                <Diff text={change} safely={exactDiff} />
+                <Diff text={change} safely={escapeHiddenDiff} />
               </>
             )}
             {said?.rest && (
@@ -247,7 +260,7 @@ export function RulingLine({ ruling }: { ruling: Ruling }) {
     <p class="small quiet">
       {t(key)}:{" "}
       <span class={`tag ${ruling.decision === "deny" ? "bad" : ""}`}>{word("layer", ruling.layer)}</span>{" "}
-      {ruling.rule && <code>{line(ruling.rule)}</code>} {clean(ruling.why)}
+      {ruling.rule && <code>{sanitizeLine(ruling.rule)}</code>} {sanitize(ruling.why)}
       {ruling.approved && ` · ${t("item.approved", { who: approver(ruling.approved) })}`}
     </p>
   );

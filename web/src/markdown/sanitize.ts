@@ -29,7 +29,7 @@ function written(character: string): string {
 }
 
 /** What somebody decides by (commands, paths, names), with every hidden character and unusual space written out. Two texts are never shown alike. */
-export function exact(text: string): string {
+export function escapeHidden(text: string): string {
   return text.replace(EXACT, (character, at: number) => {
     if (character === "\n") return character;
     if (character === "\t" && /(?:^|\n)[ \t]*$/.test(text.slice(text.lastIndexOf("\n", at) + 1, at)))
@@ -39,12 +39,12 @@ export function exact(text: string): string {
 }
 
 /** The same on one line. */
-export function exactLine(text: string): string {
+export function escapeHiddenLine(text: string): string {
   return text.replace(EXACT, written);
 }
 
 /** Prose of others: removes sequences of terminals, and writes out hidden characters that no emoji and no script is spelled with. */
-export function clean(text: string): string {
+export function sanitize(text: string): string {
   const plain = text.replace(/\r\n?/g, "\n").replace(ANSI, "");
   if (!IN_PROSE.test(plain)) return plain;
   const characters = [...plain];
@@ -102,10 +102,10 @@ function spells(
 }
 
 /** One line: for labels, where a line break would hide what follows. */
-export function line(text: string): string {
-  if (!/[\n\r]/.test(text)) return clean(text);
+export function sanitizeLine(text: string): string {
+  if (!/[\n\r]/.test(text)) return sanitize(text);
   const parts = text.split(/[\n\r]/).map((part) => part.trim());
-  return clean(parts.filter((part, at) => part || at === 0).join(" ⏎ "));
+  return sanitize(parts.filter((part, at) => part || at === 0).join(" ⏎ "));
 }
 
 const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);
