@@ -1,4 +1,4 @@
-// The frame around all pages: where to go, how it looks, whether it is live.
+// The frame around all pages: navigation, theme, language, connection status.
 import { effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loggedOut, post } from "./api/client";
@@ -42,7 +42,7 @@ export function App() {
     return () => removeEventListener("keydown", handleKey);
   }, []);
   useEffect(() => {
-    // The reader of a new page begins at its beginning.
+    // A new page starts at its top.
     if (document.activeElement === document.body || document.activeElement?.closest("nav"))
       main.current?.focus({ preventScroll: true });
     main.current?.scrollTo(0, 0);
@@ -203,7 +203,7 @@ function Live() {
   );
 }
 
-/** Something could not be asked for again: what is shown stays, and is tried again. */
+/** Shown while a reload fails: the old data stays visible and the load is retried. */
 function StaleNotice() {
   const [problem] = stale.value.values();
   if (!problem || connection.status.value.state === "lost") return null;
@@ -214,7 +214,7 @@ function StaleNotice() {
   );
 }
 
-/** Says that what is shown may be old, for how long, and offers to try at once. */
+/** Shown while the connection is lost, with the time to the next attempt and a button to retry at once. */
 function ConnectionNotice() {
   const status = connection.status.value;
   const wasLost = useRef(false);

@@ -1,4 +1,4 @@
-// The words of the public API, as the page uses them: names for parts of what was generated from its document.
+// Short names for the generated types that the page uses.
 import type { components, paths } from "./schema";
 
 type Schemas = components["schemas"];
@@ -33,6 +33,6 @@ export type UsagePoint = Schemas["UsagePoint"];
 /** The query of the list of tasks. */
 export type TaskQuery = NonNullable<paths["/api/tasks"]["get"]["parameters"]["query"]>;
 
-/** What time went to. The document leaves it open; a kind this page does not know is `other`. */
+/** Activities of a timeline span. The API documents them as text; an unknown one is shown as `other`. */
 export type SpanKind =
   "slot" | "model" | "rate_limit" | "tool" | "approval" | "question" | "children" | "paused" | "other";

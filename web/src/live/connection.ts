@@ -1,4 +1,4 @@
-// The one WebSocket of the page: stays connected, says when it is not, goes on where it was.
+// The WebSocket of the page: reconnects, reports its status, and resumes where it was.
 import { signal } from "@preact/signals";
 import { loggedOut } from "../api/client";
 import { socketProtocols } from "../api/page-key";
@@ -10,10 +10,10 @@ export type ConnectionStatus =
 
 const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
-/** Silent for this many heartbeats: a connection that looks open and is not. */
+/** After this many silent heartbeats the connection counts as dead, although it looks open. */
 const MISSED_HEARTBEATS = 2.5;
 
-/** Grows with each try, with some chance in it so that many pages do not come back at once. */
+/** Returns a delay that grows with each attempt, with jitter so that many pages do not reconnect at once. */
 export function backOff(tries: number, chance = Math.random()): number {
   return Math.min(LONGEST_MS, FIRST_MS * 2 ** Math.min(tries, 10)) * (0.75 + chance / 2);
 }
@@ -46,19 +46,19 @@ export class Connection {
     this.restartWatchdog();
   }
 
-  /** Tries at once if the line is lost; asks for a sign of life if it seems not to be. */
+  /** Reconnects at once if the connection is lost; otherwise sends a ping to detect a dead one. */
   wake(): void {
     if (loggedOut.peek()) return;
     if (this.status.peek().state === "lost") this.open();
     else this.send({ type: "ping", n: Date.now() % 1_000_000 });
   }
 
-  /** The device says that it has no network: what is shown may be old from now on. */
+  /** Closes the connection: the device has reported that it is offline. */
   offline(): void {
     this.socket?.close();
   }
 
-  /** Adds a subscription, on this connection and on all after it. Returns how to end it. */
+  /** Adds a subscription to this and all later connections. Returns a function that ends it. */
   subscribe(subscription: Subscription): () => void {
     this.subscriptions.set(subscription.id, subscription);
     if (this.status.peek().state === "on") this.send({ type: "subscribe", ...subscription });
@@ -75,7 +75,7 @@ export class Connection {
     try {
       message = JSON.parse(data) as ServerMessage;
     } catch {
-      // Not from our server; a new connection sorts it out.
+      // Not a message of the server; reconnect.
       socket.close();
       return;
     }
@@ -114,7 +114,7 @@ export class Connection {
     const wait = backOff(this.tries);
     this.tries++;
     this.status.value = { state: "lost", until: Date.now() + wait, tries: this.tries };
-    // A refused upgrade looks like any other failure; asking tells whether the login is over.
+    // A rejected upgrade looks like any other failure; the probe shows whether the login has ended.
     void this.probe().catch(() => undefined);
     this.timer = setTimeout(() => {
       if (!loggedOut.peek()) this.open();

@@ -1,4 +1,4 @@
-// The tree of tasks as lines of a list. Pure: what is shown is decided here and nowhere else.
+// Flattens the task tree to the lines of a list. Pure; only this module decides which tasks are shown.
 import type { Status, Task } from "../api/types";
 import { STATUSES } from "./status";
 import type { Tasks } from "./tasks";
@@ -19,7 +19,7 @@ export interface Line {
 
 export const NO_FILTER: Filter = { text: "", statuses: [], agent: "", session: "" };
 
-/** The filter as a part of an address, with its question mark; empty without a filter. */
+/** Returns the filter as the query of an address with its question mark; empty without a filter. */
 export function toQuery(filter: Filter): string {
   const query = new URLSearchParams();
   if (filter.text) query.set("q", filter.text);
@@ -30,7 +30,7 @@ export function toQuery(filter: Filter): string {
   return text && `?${text}`;
 }
 
-/** What an address filters by; words that nobody knows are left out. */
+/** Parses the filter of an address. Unknown statuses are ignored. */
 export function fromQuery(search: string): Filter {
   const query = new URLSearchParams(search);
   const part = (name: string) => (query.get(name) ?? "").slice(0, 200);
@@ -57,15 +57,15 @@ export function fits(task: Task, filter: Filter): boolean {
   );
 }
 
-/** Trees nest by the server's `max_depth`; deeper than this they are drawn without more indent. */
+/** Indentation stops at this depth. The server limits the depth of trees by `max_depth`. */
 export const MAX_INDENT = 8;
 
 /**
- * Lines from the newest root down, children in the order they were started.
+ * Returns the lines of the tree: the newest root first, children in order of creation.
  *
- * A task whose parent is not here stands as a root. With a filter, what fits is shown together with
- * what it hangs below. `oldest` hides what other questions brought in beyond the loaded part of the list;
- * `matched` are tasks whose text the server found, in words that a summary does not have.
+ * A task whose parent is unknown becomes a root. With a filter, matching tasks are shown with their ancestors.
+ * `oldest` hides tasks beyond the loaded part of the list, which other requests brought in. `matched` are tasks
+ * that the server found by text that a summary does not contain.
  */
 export function flatten(
   tasks: Tasks,
@@ -96,7 +96,7 @@ function keptBy(tasks: Tasks, filter: Filter, matched: ReadonlySet<string>): Set
   for (const signal of tasks.all()) {
     let task: Task | undefined = signal.peek();
     if (!fits(task, filter) && !(matched.has(task.task_id) && fits(task, others))) continue;
-    // Up to the root, or to where somebody has been already.
+    // Up to the root, or to an ancestor that is already kept.
     while (task && !kept.has(task.task_id)) {
       kept.add(task.task_id);
       task = task.parent_id ? tasks.get(task.parent_id)?.peek() : undefined;
@@ -105,7 +105,7 @@ function keptBy(tasks: Tasks, filter: Filter, matched: ReadonlySet<string>): Set
   return kept;
 }
 
-/** With a stack of its own: a tree may be deeper than the stack of a browser. */
+/** Walks a tree without recursion: it may be deeper than the call stack of a browser. */
 function walk(
   tasks: Tasks,
   root: string,

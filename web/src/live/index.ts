@@ -1,4 +1,4 @@
-// What all pages share: the store as it is, and the line to the server.
+// The live state that all pages share, and the connection that updates it.
 import { signal } from "@preact/signals";
 import { get, getAll } from "../api/client";
 import type { Agent } from "../api/types";
@@ -8,17 +8,17 @@ import { isOpen, Store } from "./store";
 
 export const store = new Store();
 export const connection = new Connection(store, () => get("/api/me"));
-/** Viewers may only look. */
+/** Returns whether the user may change anything; viewers may not. */
 export function canAct(): boolean {
   return store.me.value?.role !== "viewer";
 }
 export const agents = signal<Agent[]>([]);
-/** Ticks once a second while the page is seen, for times that run. */
+/** The current time, updated once a second while the page is visible. */
 export const now = signal(Date.now());
 
 export function start(): void {
   connection.open();
-  // A device that wakes, or finds its network again, need not wait for the next try.
+  // A device that wakes up or regains its network reconnects at once.
   addEventListener("online", () => connection.wake());
   addEventListener("offline", () => connection.offline());
   document.addEventListener("visibilitychange", () => {
@@ -46,14 +46,14 @@ async function refreshMe(): Promise<void> {
 }
 
 async function refreshAgents(): Promise<void> {
-  // Colours and lists of choices can wait for the next healing.
+  // On failure, colours and menus wait for the next resync.
   const list = await get("/api/agents").catch(() => null);
   if (list) agents.value = list;
 }
 
 let asked: ReturnType<typeof setTimeout> | undefined;
 
-/** Asks for the open requests, once for many wishes: after a healing, and after a reply of our own. */
+/** Reloads the open requests after a resync or a reply. Calls in quick succession cause one reload. */
 export function refreshRequests(): void {
   clearTimeout(asked);
   asked = setTimeout(() => void loadRequests(), 120);

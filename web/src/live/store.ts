@@ -1,12 +1,12 @@
-// What the WebSocket says, and what follows from it. Pure but for the signals it is handed.
+// The live state: applies messages of the WebSocket to signals. Does no I/O.
 import { batch, signal, type Signal } from "@preact/signals";
 import type { LiveEvent, Me, Request, ServerMessage } from "../api/types";
 import { affects } from "./events";
 import { Tasks } from "./tasks";
 
-/** Tasks whose words are followed at once. */
+/** Limit for tasks whose streamed text is kept. */
 const MAX_STREAMS = 256;
-/** A spoken text is kept up to this; the transcript has the whole. */
+/** Streamed text is truncated to its last characters; the transcript has all of it. */
 const MAX_STREAM_CHARS = 200_000;
 
 export class Store {
@@ -14,11 +14,11 @@ export class Store {
   readonly requests = signal<ReadonlyMap<string, Request>>(new Map());
   readonly me = signal<Me | null>(null);
   readonly version = signal("");
-  /** Grows when what is shown must be asked for again: another life of the server, or missed events. */
+  /** Increments when all data must be reloaded: the server restarted, or events were missed. */
   readonly resync = signal(0);
-  /** The last open request that got its reply, as it was. */
+  /** The open request that was replied to last, as it was before the reply. */
   readonly withdrawn = signal<Request | null>(null);
-  /** The last event of any task, for pages that follow one. */
+  /** The last event of any task. */
   readonly event = signal<LiveEvent | null>(null);
   private readonly streams = new Map<string, Signal<string>>();
   private epoch = "";
@@ -26,14 +26,14 @@ export class Store {
   private greeted = false;
   private connected = false;
 
-  /** Where to go on after a lost connection. */
+  /** The position to resume from after a lost connection. */
   get resume(): { epoch: string; seq: number } | undefined {
     return this.epoch ? { epoch: this.epoch, seq: this.seq } : undefined;
   }
 
   streamedText(task: string): Signal<string> {
     const text = this.streams.get(task) ?? signal("");
-    // The one that was used last stands last; old ones that say nothing are let go.
+    // The map is ordered by last use; the oldest empty streams are dropped.
     this.streams.delete(task);
     this.streams.set(task, text);
     for (const [old, silent] of this.streams) {
@@ -62,7 +62,7 @@ export class Store {
         return;
       }
       case "subscribed":
-        // Events come again, but changed records of the time between do not.
+        // A resumed connection replays events, but not the changes of records.
         if (message.id === ALL && message.resumed && this.connected) this.requestResync();
         if (message.id === ALL) this.connected = true;
         return;
@@ -85,7 +85,7 @@ export class Store {
     if (!this.epoch) {
       this.epoch = message.epoch;
       this.seq = message.seq;
-      // The first greeting finds a page that asks for everything anyway.
+      // On the first hello the page loads everything anyway.
       if (this.greeted) this.requestResync();
     }
     this.greeted = true;
@@ -93,7 +93,7 @@ export class Store {
 
   private onSnapshot(message: Extract<ServerMessage, { type: "snapshot" }>): void {
     this.tasks.put(message.tasks);
-    // Others see a part only, and events that they were sent may still be on their way here.
+    // Other subscriptions see a part only, and events before their snapshot may still arrive here.
     if (message.id !== ALL) return;
     const again = typeof message.missed === "number" || message.seq > this.seq;
     this.seq = Math.max(this.seq, message.seq);
@@ -106,7 +106,7 @@ export class Store {
     this.resync.value++;
   }
 
-  /** A request is open from its question to its answer, or to the end of who asked. */
+  /** A request is open until it is replied to or its task ends. */
   private updateRequests(event: LiveEvent): void {
     const open = this.requests.peek();
     const next = new Map(open);
@@ -122,7 +122,7 @@ export class Store {
   }
 
   private onEvent(event: LiveEvent): void {
-    // Two subscriptions may both bring it, and so may a resumed one.
+    // Two subscriptions, or a resumed one, may deliver the same event twice.
     if (event.seq <= this.seq) return;
     this.seq = event.seq;
     if (affects(event, "stream")) this.streamedText(event.task_id).value = "";
@@ -132,7 +132,7 @@ export class Store {
   }
 }
 
-/** The subscription that every page has. */
+/** The id of the subscription to all events, which is always active. */
 export const ALL = "all";
 
 export function isOpen(request: Request): boolean {

@@ -1,4 +1,4 @@
-// Entities of HTML in a text. A browser would turn them into characters; so do we, and nothing else of HTML.
+// Decodes HTML entities in text, as a browser would. No other HTML is interpreted.
 import { sanitize } from "./sanitize";
 
 const NAMED: Readonly<Record<string, string>> = {
@@ -40,7 +40,7 @@ const NAMED: Readonly<Record<string, string>> = {
   check: "✓",
 };
 
-/** What they stand for is as little trusted as the rest: hidden characters come out by name. */
+/** Decodes entities. The result is untrusted: hidden characters are escaped. */
 export function entities(text: string): string {
   if (!text.includes("&")) return text;
   return text.replace(
@@ -48,7 +48,7 @@ export function entities(text: string): string {
     (whole, decimal?: string, hex?: string, name?: string) => {
       if (name !== undefined) return Object.hasOwn(NAMED, name) ? NAMED[name]! : whole;
       const code = decimal !== undefined ? Number(decimal) : parseInt(hex!, 16);
-      // No character, or half of one.
+      // Not a character, or one half of a surrogate pair.
       if (code === 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) return "�";
       return sanitize(String.fromCodePoint(code));
     },

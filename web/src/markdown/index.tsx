@@ -1,4 +1,4 @@
-// Markdown of agents as vnodes: tokens of `marked`, a renderer of our own, and no HTML on the way.
+// Renders Markdown of agents to vnodes: `marked` yields tokens, the renderer is our own, no HTML is produced.
 import type { Token, Tokens } from "marked";
 import type { ComponentChildren, JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
@@ -8,10 +8,10 @@ import { sanitize, link } from "./sanitize";
 import { entities } from "./entities";
 import { Pre } from "../ui/code";
 
-/** Read and drawn at once; the rest comes when asked for. */
+/** Characters that are parsed and drawn at first; the user can load more. */
 const FIRST = 24_000;
 const STEP = 96_000;
-/** Deeper, and the rest is text. */
+/** Nesting limit of tokens; deeper content is shown as text. */
 const MAX_DEPTH = 24;
 const MAX_ROWS = 200;
 
@@ -34,7 +34,7 @@ export function Markdown({ text }: { text: string }) {
   );
 }
 
-/** At the end of a line if one is near, and never inside a character. */
+/** Truncates at the end of a line if one is near, and never inside a character. */
 function cutAtLine(text: string, limit: number): string {
   const end = text.lastIndexOf("\n", limit);
   if (end > limit / 2) return text.slice(0, end);
@@ -47,12 +47,12 @@ export function render(text: string): ComponentChildren {
   try {
     return blocks(ordered(lex(safe)), 0);
   } catch {
-    // A text that the parser does not survive is shown as it is.
+    // If the parser fails, the text is shown as it is.
     return <Pre text={safe} />;
   }
 }
 
-/** Headings begin below that of the page and never skip a level, whatever an agent wrote. */
+/** Renumbers headings: they begin below the heading of the page and never skip a level. */
 function ordered(tokens: Token[]): Token[] {
   let before = 1;
   return tokens.map((token) => {
@@ -71,7 +71,7 @@ function block(token: Token, depth: number): ComponentChildren {
   switch (token.type) {
     case "space":
       return null;
-    // A page that leaves these out could hide words from its reader.
+    // Leaving out definitions would hide text from the reader.
     case "def":
       return <p class="quiet small">{token.raw.trim()}</p>;
     case "heading":
@@ -92,7 +92,7 @@ function block(token: Token, depth: number): ComponentChildren {
       const { tokens } = token as Tokens.Text;
       return tokens ? inlines(tokens, depth + 1) : entities((token as Tokens.Text).text);
     }
-    // HTML is text like any other.
+    // HTML is shown as text.
     case "html":
       return <p class="mono">{token.raw.trim()}</p>;
     default:
@@ -102,7 +102,7 @@ function block(token: Token, depth: number): ComponentChildren {
 
 function heading(token: Tokens.Heading, depth: number): JSX.Element {
   const content = inlines(token.tokens, depth + 1);
-  // Inside lists and quotes it is no part of the outline.
+  // A heading inside a list or quote is not part of the outline.
   if (depth > 0)
     return (
       <p>
@@ -224,7 +224,7 @@ function inline(token: Token, depth: number): ComponentChildren {
   }
 }
 
-/** A link that says where it goes. Anything but the web and mail stays text, with its address. */
+/** Draws a link with its host. Targets other than web and mail stay text, with their address. */
 function Link({ address, text, children }: { address: string; text: string; children: ComponentChildren }) {
   const target = link(address);
   if (!target)

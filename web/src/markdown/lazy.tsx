@@ -1,4 +1,4 @@
-// The parser of Markdown comes when the first text does: the list of tasks is there before it.
+// Loads the Markdown parser with the first text, so that the task list does not wait for it.
 import { signal } from "@preact/signals";
 import type { FunctionComponent } from "preact";
 import { useEffect } from "preact/hooks";

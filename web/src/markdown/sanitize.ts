@@ -1,7 +1,7 @@
-// Text of others, made safe to look at: nothing in it may hide, reorder or restyle what a person reads.
+// Sanitizes untrusted text for display: nothing in it may hide, reorder or restyle what the user reads.
 import { DRAWN, HIDDEN, JOINING, PICTOGRAPHS, SPACES, TAG_FLAGS } from "./hidden";
 
-/** Colours and cursor moves of terminals: CSI, OSC and the short forms. */
+/** Escape sequences of terminals (colours, cursor moves): CSI, OSC and the short forms. */
 const ANSI =
   /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]{0,2000}(?:\u0007|\u001b\\)|[PX^_][^\u001b]{0,2000}\u001b\\|[ -/]*[0-~])|\u009b[0-?]*[ -/]*[@-~]/g;
 
@@ -14,9 +14,9 @@ function set(...all: Ranges[]): string {
     .join("");
 }
 
-/** A backslash is written out in front of `u{`, so that no text looks like another with a hidden character. */
+/** A backslash before `u{` is escaped too, so that typed text cannot look like an escaped hidden character. */
 const EXACT = new RegExp(`[${set(HIDDEN, SPACES)}]|\\\\(?=u\\{)`, "gu");
-/** Line feeds and tabs are part of the layout. */
+/** Hidden characters in prose. Line feeds and tabs are part of the layout. */
 const IN_PROSE = new RegExp(`(?![\\n\\t])[${set(HIDDEN)}]`, "u");
 
 function within(ranges: Ranges, character: string | undefined): boolean {
@@ -28,7 +28,10 @@ function written(character: string): string {
   return `\\u{${character.codePointAt(0)!.toString(16)}}`;
 }
 
-/** What somebody decides by (commands, paths, names), with every hidden character and unusual space written out. Two texts are never shown alike. */
+/**
+ * Escapes every hidden character and unusual space, for text that an approver decides by (commands, paths,
+ * names). Two different texts never look alike.
+ */
 export function escapeHidden(text: string): string {
   return text.replace(EXACT, (character, at: number) => {
     if (character === "\n") return character;
@@ -38,12 +41,15 @@ export function escapeHidden(text: string): string {
   });
 }
 
-/** The same on one line. */
+/** Like `escapeHidden`, on one line: line feeds and tabs are escaped too. */
 export function escapeHiddenLine(text: string): string {
   return text.replace(EXACT, written);
 }
 
-/** Prose of others: removes sequences of terminals, and writes out hidden characters that no emoji and no script is spelled with. */
+/**
+ * Sanitizes prose: removes escape sequences of terminals, and escapes hidden characters except those that
+ * emoji and joining scripts are spelled with.
+ */
 export function sanitize(text: string): string {
   const plain = text.replace(/\r\n?/g, "\n").replace(ANSI, "");
   if (!IN_PROSE.test(plain)) return plain;
@@ -75,7 +81,7 @@ export function sanitize(text: string): string {
   return out;
 }
 
-/** Whether an invisible character is part of the spelling of its neighbours. */
+/** Returns whether an invisible character belongs to the spelling of its neighbours. */
 function spells(
   earlier: string | undefined,
   before: string | undefined,
@@ -101,7 +107,7 @@ function spells(
   }
 }
 
-/** One line: for labels, where a line break would hide what follows. */
+/** Sanitizes a label to one line: after a line break, the rest would be hidden. */
 export function sanitizeLine(text: string): string {
   if (!/[\n\r]/.test(text)) return sanitize(text);
   const parts = text.split(/[\n\r]/).map((part) => part.trim());
@@ -110,9 +116,9 @@ export function sanitizeLine(text: string): string {
 
 const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);
 
-/** An address that may be a link, with what a person should see of it; otherwise nothing. */
+/** Returns the target of a safe link and the host to show beside it, or null. */
 export function link(address: string): { href: string; host: string } | null {
-  // Relative ones would be links into this page, chosen by a model.
+  // Relative addresses would be links into this page that a model chose.
   if (!/^(https?:\/\/|mailto:)/i.test(address)) return null;
   try {
     const url = new URL(address);

@@ -1,4 +1,4 @@
-// Who can be sent out.
+// The agents that tasks can run as.
 import { get } from "../api/client";
 import { t, word } from "../i18n";
 import { agents } from "../live";

@@ -1,4 +1,4 @@
-// Everybody who waits for a person.
+// The open approval requests and questions.
 import { useEffect } from "preact/hooks";
 import { t } from "../i18n";
 import { refreshRequests, store } from "../live";

@@ -1,4 +1,4 @@
-// Talking to the main agent: what it says while it says it, whom it sent out, what it asks.
+// The chat with the main agent: streamed text, subagents, approval requests and questions.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, getPage, post, Problem, remove } from "../api/client";
 import type { Mode, Session, SessionDetail, Task, TranscriptItem, Turn } from "../api/types";
@@ -38,7 +38,7 @@ export function ChatPage({ session }: { session: string | null }) {
     ...(first ?? []),
     ...(earlier?.items ?? []).filter((old) => !first?.some((one) => one.session_id === old.session_id)),
   ];
-  // Sessions that speak meanwhile move to the front; where the earlier ones go on stays the same place.
+  // Active sessions move to the front meanwhile; the cursor of the earlier ones stays valid.
   const next = earlier ? earlier.cursor : (sessions.data?.cursor ?? null);
   const more = async () => {
     const page = await attempt(
@@ -121,7 +121,7 @@ export function ChatPage({ session }: { session: string | null }) {
   );
 }
 
-/** Words that were sent and are in no answer of the server yet. */
+/** A message that was sent and is not part of a loaded turn yet. */
 interface Sent {
   text: string;
   task: string;
@@ -139,7 +139,7 @@ function Conversation({ id, onList }: { id: string; onList: () => void }) {
         store.tasks.put(session.turns_list.flatMap((turn) => [turn.task, ...turn.children]));
         return session;
       } catch (error) {
-        // A session is there from its first message on.
+        // A session exists from its first message on.
         if (error instanceof Problem && error.status === 404) return null;
         throw error;
       }
@@ -153,7 +153,7 @@ function Conversation({ id, onList }: { id: string; onList: () => void }) {
   const turns: Turn[] = [...older, ...(detail.data?.turns_list ?? [])];
   const last = turns.at(-1);
   const current = last && (store.tasks.get(last.task.task_id)?.value ?? last.task);
-  // What the server tells by itself is not shown a second time, whichever of the two came first.
+  // A message that the loaded turns contain is not shown a second time.
   const isShown = (one: Sent) =>
     turns.some(
       (turn) =>
@@ -162,7 +162,7 @@ function Conversation({ id, onList }: { id: string; onList: () => void }) {
     );
   const pending = sent.filter((one) => !isShown(one));
   const running = (current && !hasEnded(current)) || pending.some((one) => !one.steered);
-  // For good: its turn may be deleted later.
+  // Forget delivered messages for good: their turn may be deleted later.
   useEffect(() => {
     if (pending.length < sent.length) setSent(pending);
   }, [pending, sent.length]);
@@ -222,7 +222,7 @@ function Conversation({ id, onList }: { id: string; onList: () => void }) {
   );
 }
 
-/** Stays at the end while something is added, unless the reader went up. */
+/** Stays scrolled to the end while content is added, unless the user scrolled up. */
 function Scroller({ text, children }: { text: string | null; children: preact.ComponentChildren }) {
   const area = useRef<HTMLDivElement>(null);
   const stick = useRef(true);
@@ -232,7 +232,7 @@ function Scroller({ text, children }: { text: string | null; children: preact.Co
     if (area.current && stick.current) area.current.scrollTop = area.current.scrollHeight;
   });
   useEffect(() => {
-    // Texts grow after they were drawn, when the parser of Markdown arrives.
+    // Texts grow after they were drawn, once the Markdown parser is loaded.
     const inner = area.current?.firstElementChild;
     if (!inner) return;
     const observer = new ResizeObserver(
@@ -244,7 +244,7 @@ function Scroller({ text, children }: { text: string | null; children: preact.Co
   const scrolled = (event: Event) => {
     const element = event.currentTarget as HTMLElement;
     const atEnd = element.scrollHeight - element.scrollTop - element.clientHeight < 60;
-    // More may have come before the event of our own scroll: only a move up leaves the end.
+    // Content may be added before the event of our own scroll arrives: only scrolling up leaves the end.
     stick.current = atEnd || (stick.current && element.scrollTop >= top.current);
     top.current = element.scrollTop;
   };
@@ -257,11 +257,11 @@ function Scroller({ text, children }: { text: string | null; children: preact.Co
 
 const FROM_USER: ReadonlySet<string> = new Set(["user", "steer"]);
 
-/** A part of a turn: words of a person, of the agent, the report of a child, or work, which is folded. */
+/** A part of a turn: a message of the user, text of the agent, a child's announcement, or collapsed steps. */
 export type Part =
   { kind: "mine" | "said" | "report"; item: TranscriptItem } | { kind: "work"; items: TranscriptItem[] };
 
-/** A turn in the order in which it happened. A result goes to its call, wherever that stands. */
+/** Returns the parts of a turn in order. A tool result goes to the group of its call. */
 export function partsOf(items: readonly TranscriptItem[]): Part[] {
   const parts: Part[] = [];
   const called = new Map<string, TranscriptItem[]>();
@@ -287,7 +287,7 @@ export function partsOf(items: readonly TranscriptItem[]): Part[] {
   return parts;
 }
 
-/** Whom it sent out stands before what came of them: before their first report, else before the last words. */
+/** Returns where the children are drawn: before the first announcement, otherwise before the final text. */
 export function childrenAt(parts: readonly Part[]): number {
   const report = parts.findIndex((part) => part.kind === "report");
   if (report >= 0) return report;
@@ -361,7 +361,7 @@ function TurnView({ turn }: { turn: Turn }) {
   );
 }
 
-/** What a person allowed for the whole session, and may take back. */
+/** The grants of the session; an administrator can revoke them. */
 function Grants({
   session,
   grants,
@@ -399,7 +399,7 @@ function Grants({
   );
 }
 
-/** What its turns ask. Not by the name of the session: another tenant may have one of the same name. */
+/** The open requests of the turns. Not found by session id: another tenant may use the same one. */
 function Requests({ roots }: { roots: string[] }) {
   const open = [...store.requests.value.values()].filter((request) => roots.includes(request.root_id));
   return (

@@ -1,4 +1,4 @@
-// A form for one background task.
+// The form for a background task.
 import { useState } from "preact/hooks";
 import { post } from "../api/client";
 import type { Mode, Priority, Task } from "../api/types";
@@ -10,7 +10,7 @@ import { field } from "../ui/form";
 import { useDraft } from "../ui/hooks";
 import { Dialog, notify, describeProblem } from "../ui/parts";
 
-/** What each role may choose; the server decides. */
+/** Returns the modes that the role may choose; the server enforces them. */
 export function modes(): Mode[] {
   return store.me.value?.role === "admin"
     ? ["default", "plan", "accept_edits", "dont_ask", "yolo"]
@@ -42,7 +42,7 @@ export function NewTask({ onClose }: { onClose: () => void }) {
         },
       });
     } catch (error) {
-      // Here, where the form is: a note would be behind the dialog.
+      // Shown in the form: a notification would be behind the dialog.
       setBusy(false);
       setWrong(describeProblem(error));
       return;

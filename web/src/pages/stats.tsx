@@ -1,4 +1,4 @@
-// Numbers: what was done, what it cost, what is busy.
+// Statistics: tasks, usage over time, queues, models, budgets.
 import { useState } from "preact/hooks";
 import { get } from "../api/client";
 import type { LiveEvent, ServerState, UsagePoint } from "../api/types";
@@ -197,7 +197,7 @@ function Models({ state }: { state: ServerState }) {
   );
 }
 
-/** Buckets without a point are empty ones: a chart with gaps closed would lie about time. */
+/** Adds empty buckets for periods without data, so that the time axis stays linear. */
 export function filled(points: readonly UsagePoint[], bucket: Bucket, until: number): UsagePoint[] {
   const { ms, buckets } = SPAN[bucket];
   const byTime = new Map(points.map((point) => [Math.floor(Date.parse(point.at) / ms), point]));
@@ -219,7 +219,7 @@ export function filled(points: readonly UsagePoint[], bucket: Bucket, until: num
   });
 }
 
-/** Days are cut at midnight of UTC, and are called by their name there; hours are those of the clock here. */
+/** Labels a bucket: days begin at midnight UTC and carry their UTC date; hours are local time. */
 export function named(at: string, bucket: Bucket): string {
   return bucket === "day" ? at.slice(0, 10) : moment(at);
 }
@@ -265,10 +265,10 @@ interface BarsProps {
   unknown?: (points: readonly UsagePoint[]) => Unknown;
 }
 
-/** What is not known of a sum: nothing, a part, or all of it. */
+/** Which part of a sum is unknown. */
 type Unknown = "nothing" | "some" | "all";
 
-/** A sum with an unknown part is at least what is known, and nothing known is no sum at all. */
+/** Returns which part of the cost is unknown: a partly known sum is a lower bound, an unknown one is a dash. */
 export function unknownCost(points: readonly UsagePoint[]): Unknown {
   if (points.every((point) => point.cost_usd === null))
     return points.some((point) => point.tasks > 0) ? "all" : "nothing";

@@ -1,4 +1,4 @@
-// One task: what it is, what it says, what it did and why it may.
+// One task: result, transcript, children, timeline, changes, policy, audit, journal, details.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, getAll, getPage, post } from "../api/client";
@@ -59,7 +59,7 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
     return end;
   }, [id]);
   useEffect(() => {
-    // The beginning of an id is enough to come here; events name the whole.
+    // An id prefix is enough to open the page; events carry the whole id.
     if (whole && whole.task_id !== id) go({ page: "task", id: whole.task_id, tab }, true);
   }, [whole, id, tab]);
   useKeys({ Escape: () => go({ page: "tasks" }) });
@@ -71,7 +71,7 @@ export function TaskPage({ id, tab }: { id: string; tab: string }) {
       </div>
     );
   if (!whole) return <Loading />;
-  // The record that came last tells the state; long texts are in the detail only.
+  // The newer record determines the state; only the detail contains long texts.
   const task: TaskDetail =
     known && known.seq >= whole.seq
       ? {
@@ -201,7 +201,7 @@ function Header({ task }: { task: TaskDetail }) {
   );
 }
 
-/** A result that could not be brought to where it should go. */
+/** Shown when the result could not be delivered. */
 function Blocked({ task }: { task: TaskDetail }) {
   const send = (action: "retry" | "dismiss") =>
     void attempt(post("/api/tasks/{id}/delivery", { path: { id: task.task_id }, body: { action } }), () =>
@@ -353,7 +353,7 @@ function Children({ task }: { task: TaskDetail }) {
   const tree = useLoad(
     `tree/${id}`,
     async (signal) => {
-      // As many as are shown below, whatever else there is: each is a card.
+      // The first page is enough: each child is a card, and only so many are shown.
       const { items: list } = await getPage("/api/tasks/{id}/tree", {
         path: { id },
         query: { summary: true },
@@ -379,7 +379,7 @@ function Children({ task }: { task: TaskDetail }) {
   );
 }
 
-/** A child with its progress, which opens it. Used in the chat as well. */
+/** A link to a child task with its progress. The chat uses it too. */
 export function ChildCard({ id, base = 0 }: { id: string; base?: number }) {
   const task = store.tasks.get(id)?.value;
   if (!task) return null;
@@ -415,7 +415,7 @@ function Changes({ task, reload }: { task: TaskDetail; reload: () => void }) {
   const run = async <T,>(work: Promise<T>, told: (done: T) => string) => {
     setBusy(true);
     const done = await attempt(work, told);
-    // After a success the buttons rest until the record says what became of the changes: then they go.
+    // After a success the buttons stay disabled until the reloaded task reports the outcome and hides them.
     if (done === undefined) setBusy(false);
     reload();
     diff.reload();

@@ -1,4 +1,4 @@
-// The list of all tasks: a live tree of which only what is seen is drawn.
+// The task list: a live tree that draws only its visible lines.
 import { memo } from "../ui/memo";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Status, Task } from "../api/types";
@@ -27,7 +27,7 @@ export function TasksPage({ list }: { list: TaskList }) {
   useState(() => location.search && (list.filter.value = fromQuery(location.search)));
   const set = list.filter.value;
   useEffect(() => {
-    // A link to what is seen; going back is for pages, not for each letter of a search.
+    // The address links to the filtered list. It is replaced, so that each typed letter is not a step back.
     const address = href({ page: "tasks" }) + toQuery(set);
     if (address !== location.pathname + location.search) history.replaceState(null, "", address);
   }, [set]);
@@ -218,7 +218,7 @@ function Tree({ list, area }: { list: TaskList; area: { current: HTMLDivElement 
   const at = list.selected.value;
   const shown = at !== null && all.slice(first, last).some((line) => line.id === at);
   const heads = useRef<HTMLDivElement>(null);
-  // The head stays in sight, and hides as much of the list.
+  // The header is sticky and covers a part of the list.
   const head = () => heads.current?.offsetHeight ?? 0;
 
   useLayoutEffect(() => {
@@ -328,7 +328,7 @@ interface RowProps {
   selected: boolean;
 }
 
-/** Drawn again when its own task changes, or its place. */
+/** Drawn again only when its own task or its position changes. */
 const Row = memo(function Row({ list, id, depth, kids, open, index, top, selected }: RowProps) {
   const task: Task | undefined = store.tasks.get(id)?.value;
   if (!task) return null;

@@ -1,4 +1,4 @@
-// The timeline of one tree, with a choice of trees.
+// The timeline of one task tree, with a menu of trees.
 import { useEffect } from "preact/hooks";
 import { getPage } from "../api/client";
 import { moment } from "../format";

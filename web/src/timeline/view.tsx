@@ -1,4 +1,4 @@
-// The tree as a chart over time: who waited for what, and what made it take so long.
+// The timeline chart of a task tree: what each task waited for, and the critical path.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get } from "../api/client";
 import type { Timeline } from "../api/types";
@@ -14,7 +14,7 @@ import { bars, KINDS, pan, shares, ticks, tracks, whole, zoom, type Track, type 
 
 const ROW = 26;
 const BAR = { y: 6, height: 14 };
-/** A running tree grows; it is asked for this often while somebody looks. */
+/** Reload interval for a running tree while the page is visible. */
 const LIVE_MS = 2_000;
 
 export function TimelineView({ id, tall }: { id: string; tall: boolean }) {
@@ -286,13 +286,13 @@ const TrackRow = memo(
       </div>
     );
   },
-  // Handlers are new each time and do the same.
+  // The handlers are new on each render but equivalent.
   ["onHover", "onPick"],
 );
 
 const MAX_TABLE = 300;
 
-/** The same for those who do not see the chart, or want numbers. */
+/** The timeline as a table, for screen readers and for exact numbers. */
 function AsTable({ list }: { list: Track[] }) {
   const [open, setOpen] = useState(false);
   return (
@@ -340,7 +340,7 @@ function AsTable({ list }: { list: Track[] }) {
   );
 }
 
-/** The wheel with Ctrl or Shift zooms and pans; alone it scrolls, as everywhere. Dragging pans. */
+/** Zooms with Ctrl and the wheel, pans with Shift and the wheel or by dragging; the wheel alone scrolls. */
 function useWheel(
   area: { current: HTMLElement | null },
   axis: { current: HTMLElement | null },

@@ -1,4 +1,4 @@
-// What can be done to a task, the same on every page.
+// The actions on a task, for all pages.
 import { post, remove } from "../api/client";
 import type { Task } from "../api/types";
 import { t, type Key } from "../i18n";
@@ -10,7 +10,7 @@ import { attempt, confirm } from "./parts";
 
 export type Action = "cancel" | "pause" | "resume" | "retry" | "delete";
 
-/** What makes sense for a task as it is. Viewers may only look. */
+/** Returns the actions that the state of a task permits; none for viewers. */
 export function possible(task: Task): Action[] {
   if (!canAct()) return [];
   if (hasEnded(task)) return ["retry", "delete"];

@@ -1,14 +1,14 @@
-// Things in a fixed width: code, diffs, JSON. All bounded, all text.
+// Monospaced content: code, diffs, JSON. All of it is bounded and drawn as text.
 import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { sanitize, escapeHidden } from "../markdown/sanitize";
 
-/** Shown at once of a long text; more on demand. */
+/** Characters of a long text that are shown at first; the user can load more. */
 const FIRST = 12_000;
 const STEP = 200_000;
 const MAX_LINES = 800;
 
-/** How text is made safe: as prose, or, where somebody decides by it, exactly. */
+/** How text is sanitized: as prose, or with all hidden characters escaped where an approver decides by it. */
 type Safe = (text: string) => string;
 
 export function Pre({ text, safely = sanitize }: { text: string; safely?: Safe }) {
@@ -36,7 +36,7 @@ function More({ left, onMore }: { left: number; onMore: () => void }) {
   );
 }
 
-/** The class of a line of a unified diff. */
+/** Returns the CSS class of a line of a unified diff. */
 export function diffKind(line: string): string {
   if (
     line.startsWith("+++") ||
@@ -70,12 +70,12 @@ export function Diff({ text, safely = sanitize }: { text: string; safely?: Safe 
   );
 }
 
-/** What looks like a unified diff is drawn as one. */
+/** Returns whether a text looks like a unified diff. */
 export function looksLikeDiff(text: string): boolean {
   return /^(diff --git |--- |@@ )/m.test(text) && /^[+-]/m.test(text);
 }
 
-/** Every line of a change exactly, with its sign: a tab behind the sign indents. */
+/** Escapes hidden characters in each line of a diff after its sign: a tab behind the sign is indentation. */
 export function escapeHiddenDiff(text: string): string {
   return text
     .split("\n")
@@ -83,7 +83,7 @@ export function escapeHiddenDiff(text: string): string {
     .join("\n");
 }
 
-/** What somebody decides by: nothing in it is hidden. */
+/** Draws the preview that an approver decides by, with hidden characters escaped. */
 export function Preview({ text }: { text: string }) {
   return looksLikeDiff(text) ? (
     <Diff text={text} safely={escapeHiddenDiff} />
@@ -95,7 +95,7 @@ export function Preview({ text }: { text: string }) {
 const MAX_ENTRIES = 100;
 const MAX_DEPTH = 12;
 
-/** A value of JSON, folded below its first level. */
+/** Draws a JSON value, folded below level `open`. */
 export function Json({
   value,
   open = 1,

@@ -1,4 +1,4 @@
-// What components share: loading, following, drafts and keys.
+// Hooks for loading data, following events, drafts, titles and keyboard shortcuts.
 import { effect, signal } from "@preact/signals";
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { isTransient, Problem } from "../api/client";
@@ -14,13 +14,13 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-/** Many events make one request: after the first, this long is waited for others. */
+/** Delay before a reload, so that a burst of events causes one request. */
 const DEBOUNCE_MS = 350;
 
-/** Nobody is asked again sooner than this after "too many requests". */
+/** Minimum delay before a retry, also after a rate limit. */
 const MIN_RETRY_MS = 2_000;
 
-/** What is shown although asking for it again failed, by what it is: the page says so and goes on trying. */
+/** Data that is shown although its reload failed, by key. The page shows a notice and retries. */
 export const stale = signal<ReadonlyMap<string, Problem>>(new Map());
 
 function mark(key: string, problem: Problem | null): void {
@@ -37,15 +37,15 @@ export interface LoadState<T> {
   problem?: Problem;
 }
 
-/** What is shown after a failure: what was shown before, if the trouble may pass. Pure. */
+/** Returns the state after a failed load: the old data stays if a retry may succeed. Pure. */
 export function afterFailure<T>(old: LoadState<T>, key: string, problem: Problem): LoadState<T> {
   return old.key === key && old.data !== undefined && isTransient(problem) ? old : { key, problem };
 }
 
 /**
- * Loads something, and loads it again when the server lived anew, when events were missed, and
- * after each event that `follow` wants. What was shown stays until its successor is there; trouble
- * that may pass is tried again, less and less often.
+ * Loads data, and reloads it when the server restarted, when events were missed, and after each event that
+ * `follow` accepts. The old data stays visible until the new data arrives. Transient failures are retried with
+ * growing delays.
  */
 export function useLoad<T>(
   key: string | null,
@@ -114,12 +114,12 @@ export function useLoad<T>(
   };
 }
 
-/** Keeps the end of the page in sight while something is added, if the reader was there. */
+/** Keeps the page scrolled to its end while content is added, if the user was there. */
 export function useEnd(inner: { current: HTMLElement | null }, on: boolean): void {
   useEffect(() => {
     const area = inner.current?.closest("main");
     if (!on || !area || !inner.current) return;
-    // More may have come before the event of a scroll: the end is where it was when it was last seen.
+    // Content may be added before the scroll event arrives, so the end is measured at the last resize.
     let height = area.scrollHeight;
     const atEnd = () => height - area.scrollTop - area.clientHeight < 60;
     let stick = atEnd();
@@ -134,7 +134,7 @@ export function useEnd(inner: { current: HTMLElement | null }, on: boolean): voi
   }, [on, inner]);
 }
 
-/** What the window is called, besides how many wait for a person. */
+/** The title of the window, without the number of open requests. */
 export const title = signal("");
 const MAX_TITLE = 80;
 
@@ -144,7 +144,7 @@ export function useTitle(text: string): void {
   }, [text]);
 }
 
-/** A text that survives a reload, until it is sent. */
+/** A draft that survives a reload of the page until it is sent. */
 export function useDraft(key: string): [string, (text: string) => void] {
   const name = `sortie.draft.${key}`;
   const [drafts, setDrafts] = useState<Record<string, string>>({});
@@ -160,10 +160,10 @@ export function useDraft(key: string): [string, (text: string) => void] {
 type Keys = Record<string, (event: KeyboardEvent) => void>;
 const keymaps: { current: Keys }[] = [];
 let prefix: { key: string; at: number } | null = null;
-/** Two keys of one command are handleKey within this time. */
+/** The second key of a two-key shortcut must follow within this time. */
 const PREFIX_MS = 1_200;
 
-/** Keys of a page, as `j` or `g t`. Later ones win; nothing is taken from who types. */
+/** Registers shortcuts such as `j` or `g t`. Later registrations win; keys typed into a field are ignored. */
 export function useKeys(keys: Keys): void {
   const held = useRef(keys);
   held.current = keys;
@@ -194,7 +194,7 @@ export function handleKey(event: KeyboardEvent): void {
     for (const keymap of keymaps.toReversed()) {
       const act = keymap.current[name];
       if (!act) continue;
-      // A button or link that has the focus takes Enter and Space itself.
+      // A focused button or link handles Enter and Space itself.
       if (
         (event.key === "Enter" || event.key === " ") &&
         event.target instanceof Element &&

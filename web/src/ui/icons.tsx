@@ -1,4 +1,4 @@
-// Small drawings. Each status has a shape of its own, so that colour is never the only sign.
+// Icons. Each status has its own shape, so that colour is never the only sign.
 import type { ComponentChildren } from "preact";
 import type { Status } from "../api/types";
 

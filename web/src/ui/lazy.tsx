@@ -1,4 +1,4 @@
-// A part of the page that comes when it is first shown.
+// Loads a component when it is first shown.
 import type { FunctionComponent } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Problem } from "../api/client";

@@ -1,4 +1,4 @@
-// Small pieces that every page uses.
+// Components that every page uses.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -46,14 +46,14 @@ export function AgentName({ name }: { name: string }) {
   );
 }
 
-/** What a task waits for, in words. */
+/** Returns what a task waits for, or why it ended. */
 export function waitingText(task: Task): string {
   if (hasEnded(task)) return task.reason ? word("reason", task.reason) : "";
   if (task.queue_position !== null) return t("wait.queue", { place: task.queue_position });
   return task.waiting_on ? word("wait", task.waiting_on) : "";
 }
 
-/** Runs by the second while the task does; a task that ended does not listen to the clock. */
+/** Shows the elapsed time. Only a running task subscribes to the clock. */
 export function Elapsed({ task }: { task: Task }) {
   const running = task.started_at !== null && !hasEnded(task);
   return <>{duration(elapsed(task, running ? now.value : 0))}</>;
@@ -87,7 +87,7 @@ export function Loading() {
   );
 }
 
-/** A problem in the language of the page. What the server says in detail is English, and stands after it elsewhere. */
+/** Describes a problem in the language of the page. The detail of the server is English and is appended in others. */
 export function describeProblem(problem: unknown): string {
   if (!(problem instanceof Problem))
     return sanitizeLine(problem instanceof Error ? problem.message : String(problem));
@@ -132,7 +132,7 @@ export function notify(text: string, bad = false): void {
   );
 }
 
-/** Does something, says that it was done, or why not. */
+/** Awaits an action and notifies the user of its success or failure. Returns undefined on failure. */
 export async function attempt<T>(work: Promise<T>, done?: (result: T) => string): Promise<T | undefined> {
   try {
     const result = await work;
@@ -196,7 +196,7 @@ interface Confirmation {
 }
 const doubt = signal<Confirmation | null>(null);
 
-/** Asks before something that cannot be taken back. `no` names what happens otherwise, and is the default. */
+/** Asks the user to confirm an irreversible action. `no` names the alternative, which is the default. */
 export function confirm(text: string, yes: string, no: string, act: () => void): void {
   doubt.value = { text, yes, no, act };
 }

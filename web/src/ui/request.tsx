@@ -1,4 +1,4 @@
-// Somebody asks: cards for approvals and questions, with all that a person needs to decide.
+// Cards for approval requests and questions, with everything the approver needs to decide.
 import { useLayoutEffect, useState } from "preact/hooks";
 import { get, post } from "../api/client";
 import type { Approval, Question, Request } from "../api/types";
@@ -12,9 +12,9 @@ import { Json, looksLikeDiff, Preview } from "./code";
 import { useDraft, useLoad } from "./hooks";
 import { AgentName, attempt, Loading, notify, ProblemNotice } from "./parts";
 
-/** As long as a double click, or the reaction of a person to a list that moves. */
+/** The time of a double click, or of a user's reaction to a list that moves. */
 const MOVED_MS = 700;
-/** When a card was last taken away: the next one moves to where it was. */
+/** When a card was last removed: the next card moves to its place, under the pointer. */
 let movedAt = -Infinity;
 
 export function RequestCard({ request, linked = false }: { request: Request; linked?: boolean }) {
@@ -42,7 +42,7 @@ export function RequestCard({ request, linked = false }: { request: Request; lin
   );
 }
 
-/** Lists have long texts cut. Nobody decides about what was not shown, so the whole is asked for first. */
+/** Loads the complete request first: lists truncate long texts, and the approver must see all of it. */
 function Whole({ request }: { request: Request }) {
   const loaded = useLoad(request.cut ? `${request.kind}/${request.id}` : null, (signal) =>
     fetchWhole(request, signal),
@@ -63,7 +63,7 @@ function fetchWhole({ kind, id }: Request, signal?: AbortSignal): Promise<Reques
   return kind === "approval" ? get("/api/approvals/{id}", options) : get("/api/questions/{id}", options);
 }
 
-/** Requests that this page replied to: no need to say who did. */
+/** Requests that this page replied to; it shows no notice for them. */
 const mine = new Set<string>();
 
 function useReply(
@@ -77,14 +77,14 @@ function useReply(
     mine.add(request.id);
     const noted = await attempt(send(), () => words);
     setBusy(false);
-    // A draft is kept until its words arrived, and no longer.
+    // The draft is deleted only after the server has accepted it.
     if (noted !== undefined) done();
     refreshRequests();
   };
   return [busy || request.reply !== null, (send, words) => void reply(send, words)];
 }
 
-/** How much of what was decided a note repeats. */
+/** The length at which a notification truncates the text of a request. */
 const MAX_NOTICE_CHARS = 80;
 
 function shorten(text: string): string {
@@ -94,7 +94,7 @@ function shorten(text: string): string {
     : characters.join("");
 }
 
-/** Who replied what, in words. */
+/** Describes who replied to a request, and how. */
 export function replied(request: Request): string {
   const reply = request.reply;
   const by = escapeHiddenLine(reply?.by ?? "");
@@ -112,14 +112,14 @@ export function replied(request: Request): string {
   }
 }
 
-/** Says who replied to a card that is taken away before the eyes of a person. */
+/** Shows a notification when a request that is on screen was answered by another client. */
 export function watchWithdrawn(): void {
   store.withdrawn.subscribe((request) => {
     if (!request || mine.delete(request.id)) return;
     const what = request.approval
       ? `${escapeHiddenLine(request.approval.tool)} ${shorten(request.approval.exact)}`
       : shorten(request.question?.text ?? "");
-    // Without an answer there is nothing to say: the card is gone either way.
+    // If this fails no notification is shown; the card is removed either way.
     void fetchWhole(request).then(
       (whole) => notify(t("ask.withdrawn", { what, reply: replied(whole) })),
       () => undefined,
@@ -246,7 +246,7 @@ function ApprovalForm({ request, approval }: { request: Request; approval: Appro
   );
 }
 
-/** Whether a call has arguments that neither the exact text nor the change shows. */
+/** Returns whether a call has arguments that neither the exact text nor the diff shows. */
 function hasMore(approval: Approval): boolean {
   const all = approval.arguments;
   if (typeof all !== "object" || all === null) return true;

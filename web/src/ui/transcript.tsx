@@ -1,4 +1,4 @@
-// What was said and done in a run. A call and its result are one thing that unfolds.
+// The transcript of a run. A tool call and its result are one entry that can be expanded.
 import { useMemo, useState } from "preact/hooks";
 import { getText } from "../api/client";
 import type { Ruling, TranscriptItem } from "../api/types";
@@ -11,17 +11,17 @@ import { Diff, escapeHiddenDiff, Json, Pre } from "./code";
 import { Icon, StatusIcon } from "./icons";
 import { attempt } from "./parts";
 
-/** One entry: something said, or a call with what came of it. */
+/** One entry: a text, or a tool call with its result. */
 export type Entry =
   | { kind: "said"; item: TranscriptItem }
   | { kind: "call"; call: TranscriptItem; result: TranscriptItem | undefined; over: boolean };
 
-/** What comes only after every call before it was answered: the next words of the model, or the end. */
+/** Items that follow only when all earlier calls have their results: the next completion, or the end. */
 const AFTER_CALLS: ReadonlySet<string> = new Set(["assistant", "reasoning", "call", "finished"]);
 
 /**
- * Joins results to their calls, wherever they stand. A call that waited for a child has none: the child's
- * report answers it. `until` is where the whole transcript is, if these are a part of it.
+ * Joins tool results to their calls, in any order. A call that waited for a child has no result: the child's
+ * announcement answers it. `until` is the last sequence number of the transcript if `items` is a part of it.
  */
 export function entries(items: readonly TranscriptItem[], until = 0): Entry[] {
   const results = new Map<string, TranscriptItem>();
@@ -40,7 +40,7 @@ export function entries(items: readonly TranscriptItem[], until = 0): Entry[] {
   return list;
 }
 
-/** Drawn at once, from the end; earlier ones on demand. */
+/** Entries drawn at first, from the end; the user can load earlier ones. */
 const SHOWN = 120;
 
 export function Transcript({
@@ -96,7 +96,7 @@ function ItemHeader({ item }: { item: TranscriptItem }) {
 
 const PLAIN_TEXT: ReadonlySet<string> = new Set(["runtime", "notice", "finished", "asked", "reply"]);
 
-/** The result stands above already, as the last words; a failure does not. */
+/** Shortens the end of a completed run: its result is already shown above. A failure is not. */
 function ending(text: string): string {
   return text.startsWith("completed:") ? "completed" : text.slice(0, 4_000);
 }
@@ -124,13 +124,13 @@ const SUMMARY_FIRST: readonly string[] = [
   "description",
 ];
 
-/** The first words of the arguments, for the folded line. */
+/** Returns the beginning of the arguments, for the collapsed entry. */
 export function summary(value: unknown): string {
   if (value === null || value === undefined) return "";
   if (typeof value !== "object")
     return sanitizeLine(typeof value === "string" ? value : JSON.stringify(value));
   const fields = Object.entries(value);
-  // What a person looks for comes first, in whatever order a model wrote it.
+  // The most telling arguments come first, whatever order the model wrote them in.
   const place = ([key]: [string, unknown]) =>
     SUMMARY_FIRST.includes(key) ? SUMMARY_FIRST.indexOf(key) : SUMMARY_FIRST.length;
   const parts = fields
@@ -139,7 +139,7 @@ export function summary(value: unknown): string {
   return sanitizeLine(parts.join("  ").slice(0, 400));
 }
 
-/** What a tool said, and the change in it: one that the server names, or the first that looks like one. */
+/** Splits the output of a tool into a diff and the rest. The server names the diff, or the first hunk marks it. */
 export function outputOf(item: TranscriptItem): { diff: string; rest: string } {
   const diff = item.result?.diff;
   if (diff)
@@ -147,14 +147,14 @@ export function outputOf(item: TranscriptItem): { diff: string; rest: string } {
   const hunk = /^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@/m.exec(item.text);
   if (!hunk) return { diff: "", rest: item.text };
   const lines = item.text.slice(0, hunk.index).split("\n");
-  // The names of the files stand above the first place; the last of these lines is empty.
+  // File names precede the first hunk; the last of these lines is empty.
   let from = lines.length - 1;
   while (from > 0 && /^(?:--- |\+\+\+ |diff |index )/.test(lines[from - 1]!)) from--;
   const begin = lines.slice(0, from).reduce((sum, line) => sum + line.length + 1, 0);
   return { diff: item.text.slice(begin), rest: item.text.slice(0, begin).trim() };
 }
 
-/** What a call that changes a file wants, as a change; null for other calls. */
+/** Returns the change that a call to edit or write a file requests, as a diff; null for other calls. */
 export function requestedChange(name: string, values: unknown): string | null {
   if (typeof values !== "object" || values === null) return null;
   const { path, old_string: before, new_string: after, content } = values as Record<string, unknown>;
@@ -249,7 +249,7 @@ function Call({
   );
 }
 
-/** A person by name, or the rule that one allowed before. */
+/** Returns the name of the approver, or the rule of the grant. */
 function approver(approved: NonNullable<Ruling["approved"]>): string {
   return approved.kind === "person" ? approved.name : approved.rule;
 }
