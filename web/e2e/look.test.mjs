@@ -1,5 +1,5 @@
-// How the page looks and feels, against a stand-in for the server: both themes, both languages, narrow
-// screens, keyboard only, ten thousand tasks, and words of a model that wants harm.
+// The page against a mock server: both themes, both languages, narrow screens, keyboard only, ten thousand
+// tasks, and hostile text of a model.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => browser?.close());
 
-// A server that a failed test left would keep the runner waiting for ever.
+// A server left open by a failed test would block the runner.
 const servers = [];
 async function serve(options) {
   const server = await standIn(options);
@@ -51,7 +51,7 @@ function places(server) {
   };
 }
 
-/** The page has asked for all it needs, and shows it. */
+/** Waits until the page has loaded everything and shows it. */
 async function settled(page) {
   await page.waitForSelector("main h1", { state: "attached" });
   await until("nothing is loading", () =>
@@ -68,7 +68,7 @@ describe("looks", () => {
   ]) {
     it(`is accessible on every page, ${theme}, ${language}`, async () => {
       const server = await serve({ dist });
-      // The checker is a script from outside, which the policy of the page rightly refuses.
+      // The accessibility checker is an injected script, which the content security policy would block.
       const at = await open(browser, server.url, {
         colorScheme: theme,
         locale: language,
@@ -104,7 +104,7 @@ describe("looks", () => {
     });
   }
 
-  it("fits a telephone", async () => {
+  it("fits a phone screen", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url, {
       viewport: { width: 390, height: 800 },
@@ -130,7 +130,7 @@ describe("looks", () => {
     await server.close();
   });
 
-  it("keeps theme and language when told", async () => {
+  it("keeps the chosen theme and language", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url, { colorScheme: "light" });
     await at.go("/tasks");
@@ -150,7 +150,7 @@ describe("looks", () => {
 });
 
 describe("keyboard", () => {
-  it("reaches everything", async () => {
+  it("reaches every page and action by keyboard", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url);
     const { page } = at;
@@ -198,7 +198,7 @@ describe("keyboard", () => {
     await settled(page);
     await press("Home", "x");
     await page.waitForSelector("dialog[open]");
-    // The harmless button has the focus.
+    // The safe button has the focus.
     await press("Enter");
     await page.waitForSelector("dialog[open]", { state: "detached" });
     assert.ok(!server.posted.some((one) => one.path.endsWith("/cancel")));
@@ -213,7 +213,7 @@ describe("keyboard", () => {
     await until("created", () =>
       server.posted.some((one) => one.path === "/api/tasks" && one.body.message === "do a thing"),
     );
-    // With Tab alone: the focus is always seen.
+    // With Tab alone: the focus is always visible.
     await at.go("/approvals");
     await settled(page);
     for (let n = 0; n < 25; n++) {
@@ -249,7 +249,7 @@ describe("keyboard", () => {
     await settled(at.page);
     const card = at.page.getByRole("article", { name: /install it requests approval/ });
     assert.match(await card.getAttribute("class"), /dangerous/);
-    // The reason stands above the command, which stands above everything else.
+    // The reason is above the command, and the command above everything else.
     const text = await card.textContent();
     assert.ok(
       text.indexOf("it runs what was downloaded") < text.indexOf(DANGEROUS) &&
@@ -264,7 +264,7 @@ describe("keyboard", () => {
     await at.shot("approval-dangerous");
     await at.page.emulateMedia({ colorScheme: "dark" });
     await at.shot("approval-dangerous-dark");
-    // By keyboard one arrives at the refusal, and Enter in the words sends nothing.
+    // The keyboard reaches Deny first, and Enter in the message field sends nothing.
     await card.getByLabel(/Message to the agent/).press("Enter");
     for (let n = 0; n < 6; n++) {
       await at.page.locator("main h1").click();
@@ -278,14 +278,14 @@ describe("keyboard", () => {
     await server.close();
   });
 
-  it("withdraws a card that is answered elsewhere, and says by whom", async () => {
+  it("removes a card that another client answered, and names the approver", async () => {
     const server = await serve({ dist, shell: true });
     const at = await open(browser, server.url);
     await at.go("/approvals");
     await settled(at.page);
     const card = at.page.getByRole("article", { name: /rewrite the docs requests approval/ });
     await card.waitFor();
-    // Somebody clicks at the moment in which the next card moves up: that decides nothing.
+    // A click at the moment when the next card moves up decides nothing.
     await at.page.evaluate(() => {
       const gone = (list) =>
         list.some((one) => [...one.removedNodes].some((node) => node.nodeName === "ARTICLE"));
@@ -316,7 +316,7 @@ describe("keyboard", () => {
     await at.page.getByText("The list has just changed. Check the request, then decide again.").waitFor();
     assert.deepEqual(server.posted, []);
     await at.page.waitForTimeout(800);
-    // A late answer is told the same.
+    // A late reply gets the same answer.
     const late = at.page.getByRole("article", { name: /install it requests approval/ });
     server.trouble = (method) =>
       method === "POST" && {
@@ -329,7 +329,7 @@ describe("keyboard", () => {
     await server.close();
   });
 
-  it("asks before a task is cancelled, in words that cannot be mistaken", async () => {
+  it("asks for confirmation before a task is cancelled", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url);
     await at.go(places(server).running);
@@ -344,7 +344,7 @@ describe("keyboard", () => {
     await server.close();
   });
 
-  it("answers requests with words and lasting choices", async () => {
+  it("replies to requests with messages and grants", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url);
     await at.go("/approvals");
@@ -412,7 +412,7 @@ describe("volume", () => {
     );
     assert.ok(most > 10 && most < 80, `${most} rows at most`);
     assert.ok((await page.evaluate(() => document.querySelectorAll("*").length)) < 2_500);
-    // One record changes: one row is touched.
+    // A change of one record touches one row.
     await page.evaluate(() => {
       globalThis.touched = new Set();
       new MutationObserver((list) => {
@@ -430,7 +430,7 @@ describe("volume", () => {
       });
     });
     server.send({ type: "tasks", tasks: [{ ...first, progress: 77, tool_calls: 99, seq: 99 }] });
-    // Clocks of running tasks tick meanwhile, in their own rows.
+    // Elapsed times of running tasks change meanwhile, in their own rows.
     const touched = await until("the row changed", () =>
       page.evaluate((row) => globalThis.touched.has(row) && [...globalThis.touched], `row-${first.task_id}`),
     );
@@ -473,7 +473,7 @@ describe("volume", () => {
 });
 
 describe("connection", () => {
-  it("says that it is lost, comes back and shows what changed", async () => {
+  it("reports a lost connection, reconnects and shows what changed", async () => {
     let server = await serve({ dist, count: 24 });
     const at = await open(browser, server.url, {
       expected: ["WebSocket", "ERR_CONNECTION_REFUSED", "Failed to load resource"],
@@ -506,7 +506,7 @@ describe("connection", () => {
 });
 
 describe("live", () => {
-  it("shows words while they are spoken, records as they change and requests as they come", async () => {
+  it("shows streamed text, changed records and new requests live", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url);
     const { page } = at;
@@ -555,8 +555,8 @@ describe("live", () => {
   });
 });
 
-describe("trouble", () => {
-  it("keeps what was shown, says that it may be old, and tries again", async () => {
+describe("failures", () => {
+  it("keeps old data visible with a notice while reloads fail", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url, { expected: ["503", "429"] });
     const task = server.tasks.findLast((one) => one.status === "running" && one.parent_id);
@@ -585,7 +585,7 @@ describe("trouble", () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("tells what a form did wrong in the form", async () => {
+  it("shows the error of a form in the form", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url, { expected: ["403"] });
     await at.go("/tasks");
@@ -604,7 +604,7 @@ describe("trouble", () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("tells what became of changes, and when there is nothing left", async () => {
+  it("reports the outcome of applied changes, and when none are left", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url, { expected: ["409"] });
     const [first, second] = server.tasks.filter((task) => task.status === "completed" && task.parent_id);
@@ -628,7 +628,7 @@ describe("trouble", () => {
 });
 
 describe("roles and addresses", () => {
-  it("lets a viewer look and nothing else", async () => {
+  it("offers no actions to a viewer", async () => {
     const server = await serve({ dist, role: "viewer" });
     const at = await open(browser, server.url);
     const acts =
@@ -650,7 +650,7 @@ describe("roles and addresses", () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("has filters and titles in its addresses, and says when there is no such page", async () => {
+  it("keeps filters in the address, sets titles, and reports unknown pages", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url);
     const { page } = at;
@@ -670,7 +670,7 @@ describe("roles and addresses", () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("keeps the end of a running transcript in sight, unless the reader went up", async () => {
+  it("follows the end of a running transcript unless the user scrolled up", async () => {
     const server = await serve({ dist });
     const at = await open(browser, server.url, { viewport: { width: 1000, height: 500 } });
     const { page } = at;
@@ -705,7 +705,7 @@ describe("roles and addresses", () => {
   });
 });
 
-describe("harm", () => {
+describe("hostile text", () => {
   const WORDS = [
     `<script>alert(1)</script><img src="https://evil.example/a.png" onerror="alert(1)"><svg onload=alert(1)>`,
     `[x](javascript:alert(1)) ![y](https://evil.example/b.png) <https://evil.example/c> <iframe src=https://evil.example></iframe>`,
@@ -713,7 +713,7 @@ describe("harm", () => {
     `\u001b[31mred\u001b]8;;https://evil.example\u0007link\u0000 \u202etxet desrever\u2066 ${"{{constructor.constructor('alert(1)')()}}"} \${alert(1)}`,
     `__proto__ ${">".repeat(300)} ${"*".repeat(300)}\n\n| ${"| ".repeat(50)}`,
   ];
-  // All at once on every page; the last ones by themselves too, as they lead to another way of drawing.
+  // All texts at once on every page; the last ones also alone, as the page draws them in another way.
   const passes = [
     ["all of them", WORDS.slice(0, 4).join("\n\n"), () => true],
     [
@@ -723,7 +723,7 @@ describe("harm", () => {
     ],
   ];
   for (const [title, words, wanted] of passes) {
-    it(`does nothing with hostile words: ${title}`, async () => {
+    it(`shows hostile text without effect: ${title}`, async () => {
       const server = await serve({ dist, words, count: 24 });
       const at = await open(browser, server.url);
       const session = encodeURIComponent(`web:${words}`);

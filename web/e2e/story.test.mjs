@@ -1,8 +1,8 @@
-// The whole story through the real server: a chat that sends others out, their progress, an approval, a
-// cancel, the result, a reload, the death of the server in the middle, and words that want harm.
+// End-to-end tests against the real server: a chat with subagents, progress, an approval, a cancel, the
+// result, a reload, a killed server, and hostile text.
 //
-// Needs SORTIE_BIN, the binary. With SORTIE_PAGE=sources the page comes from these sources rather than from
-// the binary, for work on the page alone.
+// Requires SORTIE_BIN, the path of the binary. With SORTIE_PAGE=sources the page is built from these sources
+// instead of taken from the binary.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -18,7 +18,7 @@ import { buildPage, launch, open, until } from "./tools.mjs";
 
 const BIN = process.env.SORTIE_BIN;
 const SOURCES = process.env.SORTIE_PAGE === "sources";
-// A page that a test filled in counts as one of the open network, which may not ask this machine.
+// Chromium counts an intercepted page as public network, which may not send requests to this machine.
 const LOCAL = ["--disable-features=LocalNetworkAccessChecks"];
 const EVIL = `<script>alert(1)</script><img src=https://evil.example/x onerror=alert(1)> [go](javascript:alert(1)) ![p](https://evil.example/p.png) \u202Eesrever`;
 
@@ -149,7 +149,7 @@ class Daemon {
   }
 }
 
-describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
+describe("the real server", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
   let browser, daemon, dist;
   before(async () => {
     assert.ok(existsSync(BIN), BIN);
@@ -183,7 +183,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     const { pathname } = new URL(route.request().url());
     const file = join(dist, pathname.slice(1));
     const isFile = extname(pathname) && existsSync(file);
-    // A redirect is not seen here: the first page after the login is the binary's, with its own files.
+    // Redirects are not intercepted: the first page after the login comes from the binary.
     if (extname(pathname) && !isFile) return route.continue();
     const type =
       { ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" }[extname(pathname)] ??
@@ -199,7 +199,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await page.getByRole("button", { name: "Send" }).click();
   };
 
-  it("says what to do to who is not logged in", async () => {
+  it("explains how to log in", async () => {
     const at = await open(browser, daemon.url, { expected: ["401"] });
     const answer = await at.page.goto(daemon.url);
     assert.equal(answer.status(), 401);
@@ -207,7 +207,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("lets somebody in who pastes a token", async () => {
+  it("accepts a pasted token", async () => {
     const at = await open(browser, daemon.url, { expected: ["401"] });
     const { page } = at;
     await page.goto(`${daemon.url}/login`);
@@ -221,7 +221,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("chats, fans out, asks, cancels and sums up", async () => {
+  it("runs a chat with subagents, an approval and a cancelled child", async () => {
     const at = await enter({ expected: ["404"] });
     const { page } = at;
     await at.go("/chat/web:story");
@@ -239,7 +239,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await card.getByRole("button", { name: "Approve" }).click();
     await kid("write notes").getByText("Completed").waitFor();
     assert.equal(await readFile(join(daemon.workspace, "notes.md"), "utf8"), "# Notes\n");
-    // Cancel the one that sleeps, by hand, on its own page.
+    // Cancel the sleeping child on its own page.
     await kid("sleep long").click();
     await page.getByRole("button", { name: "Cancel", exact: true }).click();
     await page.locator("dialog").getByRole("button", { name: "Cancel task" }).click();
@@ -254,7 +254,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("tells a run that is under way, and stops it", async () => {
+  it("sends a message to a running task and stops it", async () => {
     const at = await enter({ expected: ["404"] });
     const { page } = at;
     await at.go("/chat/web:steer");
@@ -330,7 +330,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("heals after the server was killed in the middle", async () => {
+  it("recovers after the server was killed", async () => {
     const at = await enter({ expected: ["WebSocket", "ERR_CONNECTION", "Failed to load resource"] });
     const { page } = at;
     const made = await daemon.api("POST", "/api/tasks", { message: "ask me before", label: "asker" });
@@ -345,20 +345,20 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await page.waitForSelector(".lost", { state: "detached", timeout: 40_000 });
     await card.waitFor();
     assert.equal(await card.getByLabel(/Message to the agent/).inputValue(), "a draft");
-    // The card may have been drawn anew: a decision counts once the list stands still.
+    // The card may have been drawn again: a decision counts only after the list has been stable.
     await page.waitForTimeout(800);
     await card.getByRole("button", { name: "Approve" }).click();
     await page.locator("header .status").getByText("Completed").waitFor();
     await page.getByRole("tab", { name: "Result" }).click();
     await page.getByText("asked and done").first().waitFor();
     assert.equal(await readFile(join(daemon.workspace, "asked.md"), "utf8"), "x\n");
-    // The login outlives the server, too.
+    // The login survives a restart of the server.
     await page.reload();
     await page.getByText("asked and done").first().waitFor();
     assert.deepEqual(await at.done(), []);
   });
 
-  it("does nothing with hostile words of a model", async () => {
+  it("shows hostile text of a model without effect", async () => {
     const at = await enter({ expected: ["404"] });
     const { page } = at;
     await at.go("/chat/web:hostile");
@@ -380,7 +380,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("says what to do when the login is over", async () => {
+  it("explains how to log in again after a logout", async () => {
     const at = await enter({ expected: ["401", "WebSocket"] });
     const { page } = at;
     await page.keyboard.press("?");
@@ -391,13 +391,13 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("needs the page's own key beside the cookie, which other ports of the host receive too", async () => {
+  it("requires the page key besides the cookie, which other ports of the host receive too", async () => {
     const at = await enter({ expected: ["401", "WebSocket"] });
     const { page } = at;
     await at.go("/tasks");
     await page.locator(".live[data-state=on]").waitFor();
     assert.equal(new URL(page.url()).hash, "");
-    // Another web server on the same host, which the browser visits: it gets the cookie.
+    // Another web server on the same host receives the cookie when the browser visits it.
     const seen = [];
     const thief = createHttpServer((request, response) => {
       seen.push(request.headers.cookie ?? "");
@@ -422,7 +422,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     await second.reload();
     await second.locator(".live[data-state=on]").waitFor();
     await second.close();
-    // Without its storage the page says what happened and how to log in.
+    // Without its storage the page shows the reason and how to log in.
     await page.evaluate(() => localStorage.clear());
     await page.reload();
     await page.getByRole("heading", { name: "You are not logged in" }).waitFor();
@@ -433,7 +433,7 @@ describe("the story", { skip: BIN ? false : "SORTIE_BIN is not set" }, () => {
     assert.deepEqual(await at.done(), []);
   });
 
-  it("speaks Chinese in the dark on a telephone", async () => {
+  it("works in Chinese with the dark theme on a phone screen", async () => {
     const at = await enter({ locale: "zh-CN", colorScheme: "dark", viewport: { width: 390, height: 800 } });
     const { page } = at;
     await at.go("/tasks");

@@ -1,4 +1,4 @@
-// What all tests through a browser share.
+// Shared by all browser tests.
 import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ const here = new URL(".", import.meta.url).pathname;
 export const ARTEFACTS = join(here, "artefacts");
 mkdirSync(ARTEFACTS, { recursive: true });
 
-/** Builds the page somewhere else than in the sources. */
+/** Builds the page into a temporary folder. */
 export async function buildPage() {
   const dist = await mkdtemp(join(tmpdir(), "sortie-e2e-"));
   await build({ root: join(here, ".."), logLevel: "error", build: { outDir: dist, emptyOutDir: true } });
@@ -35,8 +35,8 @@ export function launch(more = []) {
 }
 
 /**
- * A page that remembers everything it should not have done: errors, dialogs, requests to elsewhere,
- * breaks of the content security policy. `expected` are parts of messages that a test provokes.
+ * Opens a page that records every violation: errors, dialogs, requests to other hosts, violations of the
+ * content security policy. `expected` are parts of messages that a test provokes.
  */
 export async function open(browser, url, options = {}) {
   const { expected = [], ...rest } = options;
@@ -82,7 +82,7 @@ export async function open(browser, url, options = {}) {
   };
 }
 
-/** Polls until it holds: the page is live, so what is waited for is a state and not a time. */
+/** Polls until a condition is true. */
 export async function until(what, check, seconds = 15) {
   const end = Date.now() + seconds * 1_000;
   let last;

@@ -1,4 +1,4 @@
-// A request that acts does so once, whatever happens on the way.
+// A POST takes effect once, whatever happens to the connection.
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { get, getAll, post, Problem } from "../src/api/client";
 
@@ -8,7 +8,7 @@ const problem = (status: number, slug: string, headers: Record<string, string> =
     headers,
   });
 
-describe("requests", () => {
+describe("the API client", () => {
   let sent: RequestInit[];
   let urls: string[];
   const answers = (...list: (Response | Error)[]) => {
@@ -33,7 +33,7 @@ describe("requests", () => {
     vi.unstubAllGlobals();
   });
 
-  it("are told of again with the same key until it is known what came of them", async () => {
+  it("repeats a POST with the same idempotency key until its outcome is known", async () => {
     answers(
       new TypeError("broken"),
       problem(409, "under-way", { "retry-after": "1" }),
@@ -67,11 +67,11 @@ describe("requests", () => {
     expect(urls).toEqual(["/api/approvals?all=true", "/api/approvals?all=true&cursor=2"]);
   });
 
-  it("are given up when nobody answers twice, or nothing is known for long", async () => {
+  it("gives up after two broken connections, or when the outcome stays unknown for a minute", async () => {
     answers(new TypeError("broken"), new TypeError("broken"));
-    const nobody = expect(post("/api/logout")).rejects.toMatchObject({ status: 0, slug: "unreachable" });
+    const broken = expect(post("/api/logout")).rejects.toMatchObject({ status: 0, slug: "unreachable" });
     await vi.runAllTimersAsync();
-    await nobody;
+    await broken;
     answers(...Array.from({ length: 100 }, () => problem(409, "under-way", { "retry-after": "5" })));
     sent = [];
     const never = expect(post("/api/logout")).rejects.toMatchObject({ status: 409, slug: "under-way" });
@@ -81,7 +81,7 @@ describe("requests", () => {
     expect(sent.length).toBeLessThan(20);
   });
 
-  it("are not repeated when they were refused, or only look", async () => {
+  it("repeats neither a rejected POST nor a GET", async () => {
     answers(problem(409, "conflict"), problem(503, "unavailable"), new TypeError("broken"));
     await expect(post("/api/logout")).rejects.toMatchObject({ slug: "conflict" });
     await expect(post("/api/logout")).rejects.toMatchObject({ slug: "unavailable" });

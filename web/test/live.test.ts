@@ -26,17 +26,17 @@ function forest(): Tasks {
 }
 
 describe("the tree as lines", () => {
-  it("has the newest root first and children in order", () => {
+  it("lists the newest root first and children in order of creation", () => {
     expect(lines(forest())).toBe("e\na-\n  b-\n    c\n  d");
   });
-  it("hides what is folded", () => {
+  it("hides the children of folded tasks", () => {
     expect(lines(forest(), ["b"])).toBe("e\na-\n  b+\n  d");
   });
-  it("keeps what a fitting task hangs below", () => {
+  it("shows the ancestors of matching tasks", () => {
     expect(lines(forest(), [], { ...NO_FILTER, agent: "PLAN" })).toBe("a-\n  b-\n    c");
     expect(lines(forest(), [], { ...NO_FILTER, statuses: ["failed"] })).toBe("a-\n  b");
   });
-  it("believes the server about texts that a summary does not have", () => {
+  it("shows tasks that the server matched by text that summaries do not contain", () => {
     const found = (statuses: Task["status"][]) =>
       flatten(forest(), new Set(), { ...NO_FILTER, text: "far below", statuses }, "", new Set(["d"])).map(
         (line) => line.id,
@@ -44,15 +44,15 @@ describe("the tree as lines", () => {
     expect(found([])).toEqual(["a", "d"]);
     expect(found(["failed"])).toEqual([]);
   });
-  it("stands an orphan up as a root", () => {
+  it("shows a task with an unknown parent as a root", () => {
     const tasks = new Tasks();
     tasks.put([task("x", { parent_id: "gone" })]);
     expect(lines(tasks)).toBe("x");
   });
-  it("shows nothing older than what was loaded", () => {
+  it("hides tasks older than the loaded part of the list", () => {
     expect(lines(forest(), [], NO_FILTER, "c")).toBe("e\nd\nc");
   });
-  it("does not care in which order records came", () => {
+  it("does not depend on the order in which records arrive", () => {
     const tasks = new Tasks();
     tasks.put([
       task("d", { parent_id: "a", root_id: "a" }),
@@ -62,7 +62,7 @@ describe("the tree as lines", () => {
     tasks.put([task("a")]);
     expect(lines(tasks)).toBe("a-\n  b\n  c\n  d");
   });
-  it("walks a chain of ten thousand", () => {
+  it("handles a chain of ten thousand tasks", () => {
     const tasks = new Tasks();
     const id = (n: number) => String(n).padStart(6, "0");
     tasks.put(
@@ -72,7 +72,7 @@ describe("the tree as lines", () => {
     );
     expect(flatten(tasks, new Set(), NO_FILTER, "")).toHaveLength(10_000);
   });
-  it("finds by label, text and the beginning of an id", () => {
+  it("matches by label, text and id prefix", () => {
     const one = task("abc", { label: "Läbel", message: "do it" });
     for (const text of ["läb", "DO", "ab"]) expect(fits(one, { ...NO_FILTER, text })).toBe(true);
     expect(fits(one, { ...NO_FILTER, text: "bc" })).toBe(false);
@@ -80,7 +80,7 @@ describe("the tree as lines", () => {
 });
 
 describe("records", () => {
-  it("changes one signal, and the list only when something comes or goes", () => {
+  it("updates one signal, and the structure only when a task is added or removed", () => {
     const tasks = forest();
     const structure = tasks.structure.value;
     tasks.put([task("d", { parent_id: "a", root_id: "a", progress: 50, seq: 2 })]);
@@ -90,7 +90,7 @@ describe("records", () => {
     expect(tasks.structure.value).toBe(structure + 1);
     expect(lines(tasks)).toBe("e\na-\n  b-\n    c");
   });
-  it("does not go back to an older record", () => {
+  it("ignores a record older than the known one", () => {
     const tasks = new Tasks();
     tasks.put([task("a", { seq: 5, status: "completed" })]);
     tasks.put([task("a", { seq: 4, status: "running" })]);
@@ -155,7 +155,7 @@ const request = (id: string, task_id = "a"): Request => ({
 });
 
 describe("the store", () => {
-  it("begins without a healing, and resumes where it was", () => {
+  it("starts without a resync and remembers where to resume", () => {
     const store = new Store();
     store.receive(hello("e1", 10));
     store.receive(snapshot(10, { tasks: [task("a")] }));
@@ -164,7 +164,7 @@ describe("the store", () => {
     expect(store.resume).toEqual({ epoch: "e1", seq: 11 });
     expect(store.tasks.size).toBe(1);
   });
-  it("asks again in another life of the server", () => {
+  it("resyncs after a restart of the server", () => {
     const store = new Store();
     store.receive(hello("e1", 10));
     store.receive(hello("e2", 0));
@@ -173,7 +173,7 @@ describe("the store", () => {
     store.receive(event("said", 1));
     expect(store.event.value?.seq).toBe(1);
   });
-  it("asks again after events were missed", () => {
+  it("resyncs after missed events", () => {
     const store = new Store();
     store.receive(hello("e1", 10));
     store.receive(snapshot(10));
@@ -181,7 +181,7 @@ describe("the store", () => {
     expect(store.resync.value).toBe(1);
     expect(store.resume?.seq).toBe(500);
   });
-  it("asks again after a resumed connection, as records do not come twice", () => {
+  it("resyncs after a resumed connection, which does not replay records", () => {
     const store = new Store();
     store.receive(hello("e1", 10));
     store.receive({ type: "subscribed", id: "all", resumed: false });
@@ -190,7 +190,7 @@ describe("the store", () => {
     expect(store.resync.value).toBe(1);
     expect(store.resume?.seq).toBe(10);
   });
-  it("takes each event once, whoever brings it", () => {
+  it("applies an event once if two subscriptions deliver it", () => {
     const store = new Store();
     store.receive(hello("e1", 0));
     let seen = 0;
@@ -199,7 +199,7 @@ describe("the store", () => {
     store.receive(event("tool", 1));
     expect(seen).toBe(2);
   });
-  it("lets a snapshot of a part neither skip events nor heal", () => {
+  it("neither skips events nor resyncs after the snapshot of a partial subscription", () => {
     const store = new Store();
     store.receive(hello("e1", 5));
     store.receive(snapshot(9, { id: "text/a" }));
@@ -207,7 +207,7 @@ describe("the store", () => {
     expect(store.event.value?.seq).toBe(6);
     expect(store.resync.value).toBe(0);
   });
-  it("joins text, and forgets it once it is said", () => {
+  it("joins streamed text, and drops it once it is part of the transcript", () => {
     const store = new Store();
     const text = (part: string): ServerMessage => ({
       type: "text",
@@ -224,7 +224,7 @@ describe("the store", () => {
     store.receive(text("x".repeat(300_000)));
     expect(store.streamedText("a").value).toHaveLength(200_000);
   });
-  it("keeps open requests from question to answer, or to the end of who asked", () => {
+  it("keeps a request open until it is replied to or its task ends", () => {
     const store = new Store();
     store.receive(event("asked", 1, { request: request("r1") }));
     store.receive(event("asked", 2, { request: request("r2", "b") }));
@@ -235,14 +235,14 @@ describe("the store", () => {
     store.receive(event("cancelled", 4, { task_id: "b" }));
     expect(store.requests.value.size).toBe(0);
   });
-  it("removes what was deleted", () => {
+  it("removes deleted tasks", () => {
     const store = new Store();
     store.receive(snapshot(0, { tasks: [task("a"), task("b")] }));
     store.receive(event("deleted", 1));
     expect(store.tasks.get("a")).toBeUndefined();
     expect(store.tasks.get("b")).toBeDefined();
   });
-  it("lets unknown events pass", () => {
+  it("passes on events of unknown type", () => {
     expect(affects(event(UNKNOWN, 1), "transcript")).toBe(false);
     expect(affects(event("said", 1), "transcript")).toBe(true);
     const store = new Store();
@@ -252,8 +252,8 @@ describe("the store", () => {
   });
 });
 
-describe("coming back", () => {
-  it("waits longer each time, up to a bound, never quite alike", () => {
+describe("reconnecting", () => {
+  it("waits longer after each attempt, up to a limit, with jitter", () => {
     const waits = [0, 1, 2, 3, 50].map((tries) => backOff(tries, 0.5));
     expect(waits).toEqual([500, 1_000, 2_000, 4_000, 15_000]);
     expect(backOff(3, 0)).toBeLessThan(backOff(3, 1));

@@ -18,8 +18,8 @@ function element(text: string): HTMLElement {
   return root;
 }
 
-describe("markdown of agents", () => {
-  it("draws what people write", () => {
+describe("Markdown of agents", () => {
+  it("renders common Markdown", () => {
     const root = element(
       "# Head\n\nSome **bold** `code` and ~~old~~.\n\n- [x] done\n- two\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n```rs\nfn f() {}\n```\n\n> quote",
     );
@@ -31,7 +31,7 @@ describe("markdown of agents", () => {
     expect(root.querySelector("blockquote")?.textContent).toContain("quote");
   });
 
-  it("keeps the outline of the page whole", () => {
+  it("renumbers headings to fit the outline of the page", () => {
     const levels = [
       ...element("#### a\n\n# b\n\n###### c\n\n## d\n\n> # e").querySelectorAll("h1,h2,h3,h4,h5,h6"),
     ].map((found) => found.tagName);
@@ -80,7 +80,7 @@ describe("markdown of agents", () => {
     expect(element(`[click](<${address}>)`).querySelector("a")).toBeNull();
   });
 
-  it("says where links go, and gives nothing away", () => {
+  it("shows the host of a link and sends no referrer", () => {
     const a = element("[your bank](https://evil.example/x)");
     const found = a.querySelector("a")!;
     expect(found.getAttribute("rel")).toBe("noopener noreferrer nofollow");
@@ -95,7 +95,7 @@ describe("markdown of agents", () => {
     expect(root.textContent).toContain("evil.example");
   });
 
-  it("bounds what is drawn at once", () => {
+  it("limits what is drawn at first", () => {
     const table = `| a |\n| - |\n${"| x |\n".repeat(3_000)}`;
     expect(element(table).querySelectorAll("tr").length).toBeLessThan(250);
     expect(element("- x\n".repeat(3_000)).querySelectorAll("li").length).toBeLessThan(250);
@@ -123,24 +123,24 @@ describe("markdown of agents", () => {
     ["tildes", "~~a~".repeat(5_000)],
     ["autolinks", "www.a.b".repeat(3_000)],
     ["mail", `${"a.".repeat(10_000)}@b.c`],
-  ])("survives many %s", (_name, text) => {
+  ])("stays responsive with many %s", (_name, text) => {
     const root = element(text);
-    // A rule or empty code has no words.
+    // A rule or empty code contains no text.
     expect(root.textContent !== "" || root.querySelector("hr, pre") !== null).toBe(true);
     expect(root.querySelectorAll("*").length).toBeLessThan(30_000);
   });
 });
 
-describe("bounds of the parser", () => {
+describe("limits of the parser", () => {
   const lengths = Array.from({ length: 380 }, (_, n) => n + 20);
-  it("reads short runs of marks at once, however they are mixed", () => {
+  it("parses short runs of mixed marks quickly", () => {
     for (const pair of ["*_", "[(", "~~", "<!", "*[", "_~", "*a"])
       for (const length of lengths)
         expect(element(pair.repeat(length / 2)).querySelector(".md > *")).not.toBeNull();
   });
 
-  it("reads any string of marks", () => {
-    // A generator of its own: the same strings each time.
+  it("parses any string of marks", () => {
+    // A seeded generator: the same strings on each run.
     let seed = 7;
     const next = (below: number) => (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % below;
     const signs = "*_~`[]!<(\\@:)>-+#|&=\n ab";
@@ -154,7 +154,7 @@ describe("bounds of the parser", () => {
     }
   });
 
-  it("counts what a paragraph costs, and shows a dear one as text", () => {
+  it("estimates the cost of a paragraph, and shows an expensive one as text", () => {
     expect(cost("*a*")).toBe(6);
     expect(cost("plain")).toBe(0);
     const dear = "**a** ".repeat(2_000);
@@ -167,20 +167,20 @@ describe("bounds of the parser", () => {
     expect(root.textContent).toContain("**a** **a**");
   });
 
-  it.each(["-", "=", "*", "_", "- "])("keeps Markdown on after a long line of %s", (sign) => {
+  it.each(["-", "=", "*", "_", "- "])("renders Markdown after a long line of %s", (sign) => {
     const root = element(`**Title**\n\n${sign.repeat(40)}\n\n- **one**\n- two`);
     expect(root.querySelectorAll("strong")).toHaveLength(2);
     expect(root.querySelectorAll("li")).toHaveLength(2);
   });
 
-  it("keeps Markdown on around code with such lines", () => {
+  it("renders Markdown around code with such lines", () => {
     const inside = `${"> ".repeat(40)}\n${"-".repeat(80)}\n${"*_".repeat(3_000)}`;
     const root = element(`**a**\n\n\`\`\`\n${inside}\n\`\`\`\n\n**b**`);
     expect(root.querySelectorAll("strong")).toHaveLength(2);
     expect(root.querySelector("pre")?.textContent).toContain("*_*_");
   });
 
-  it("stops at quotes and lists far inside each other, and shows their words", () => {
+  it("shows deeply nested quotes and lists as text", () => {
     const root = element(`${"> ".repeat(60)}deep\n\n${"- ".repeat(60)}below\n\n**after**`);
     expect(root.querySelectorAll("blockquote").length).toBeLessThan(20);
     expect(root.textContent).toContain("deep");
@@ -188,12 +188,12 @@ describe("bounds of the parser", () => {
     expect(root.querySelector("strong")?.textContent).toBe("after");
   });
 
-  it("says how many columns of a wide table it leaves out", () => {
+  it("reports how many columns of a wide table are not shown", () => {
     const row = `|${" a |".repeat(60)}`;
     expect(element(`${row}\n|${"-|".repeat(60)}\n${row}`).textContent).toMatch(/20 more columns/);
   });
 
-  it("reads entities, and lets none hide a thing", () => {
+  it("decodes entities and escapes hidden characters in them", () => {
     expect(entities("a &amp; b &lt;c&gt; &#39;d&#x27; &rarr; &unknown; &constructor; AT&T")).toBe(
       "a & b <c> 'd' → &unknown; &constructor; AT&T",
     );
@@ -203,12 +203,12 @@ describe("bounds of the parser", () => {
   });
 });
 
-describe("clean", () => {
-  it("makes one line of many spaces without trying each of them", () => {
+describe("sanitize", () => {
+  it("makes one line of many spaces in linear time", () => {
     expect(sanitizeLine(`a${" ".repeat(300_000)}b`).length).toBe(300_002);
     expect(sanitizeLine("a  \r\n \n  b\n")).toBe("a ⏎ b");
   });
-  it("removes sequences of terminals and names what hides", () => {
+  it("removes escape sequences of terminals and escapes hidden characters", () => {
     expect(sanitize("\u001b[31mred\u001b[0m \u001b]0;title\u0007x")).toBe("red x");
     expect(sanitize("a\u202eb")).toBe("a\\u{202e}b");
     expect(sanitize("a\u0000b\u0008")).toBe("a\\u{0}b\\u{8}");
@@ -217,7 +217,7 @@ describe("clean", () => {
     expect(sanitize("tab\tand\nline\r\nend")).toBe("tab\tand\nline\nend");
     expect(sanitize("family 👨‍👩‍👧 中文 é")).toBe("family 👨‍👩‍👧 中文 é");
   });
-  it("writes out every hidden character of the one table", () => {
+  it("escapes every hidden character of the table", () => {
     for (const [first, last] of HIDDEN) {
       for (const code of [first, last]) {
         const character = String.fromCodePoint(code);
@@ -230,7 +230,7 @@ describe("clean", () => {
       }
     }
   });
-  it("shows no two commands alike", () => {
+  it("never shows two different commands alike", () => {
     const readBack = (shown: string) =>
       shown.replace(/\\u\{([0-9a-f]+)\}/g, (_, code: string) => String.fromCodePoint(parseInt(code, 16)));
     const parts = [
@@ -265,14 +265,14 @@ describe("clean", () => {
     }
     expect(escapeHidden("./build.sh\u{e0100} |\n\ttee\tx")).toBe("./build.sh\\u{e0100} |\n\ttee\\u{9}x");
   });
-  it("keeps how emoji and scripts are spelled, and nothing beyond", () => {
+  it("keeps the invisible characters of emoji and scripts, and no others", () => {
     for (const text of ["❤\ufe0f\u200d🔥", "1\ufe0f\u20e3", "نام\u200cها", `${TAG_FLAGS[1]}!`])
       expect(sanitize(text)).toBe(text);
     expect(sanitize("a\u200db")).toBe("a\\u{200d}b");
     expect(sanitize("🏴\u{e0041}")).toBe("🏴\\u{e0041}");
     expect(sanitize("❤\ufe0f\ufe0f")).toBe("❤\ufe0f\\u{fe0f}");
   });
-  it("keeps a label in one line", () => {
+  it("shows a label on one line", () => {
     expect(sanitizeLine("a\n\n  b")).toBe("a ⏎ b");
   });
 });

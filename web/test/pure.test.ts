@@ -49,7 +49,7 @@ describe("texts", () => {
   });
 });
 
-describe("trouble", () => {
+describe("problems", () => {
   it.each([
     [0, true],
     [429, true],
@@ -59,14 +59,14 @@ describe("trouble", () => {
     [404, false],
     [403, false],
     [409, false],
-  ])("of status %s may pass: %s", (status, may) => {
+  ])("with status %s are transient: %s", (status, may) => {
     const problem = new Problem(status, "", "");
     expect(isTransient(problem)).toBe(may);
     const old = { key: "a", data: 1 };
     expect(afterFailure(old, "a", problem)).toEqual(may ? old : { key: "a", problem });
     expect(afterFailure(old, "b", problem)).toEqual({ key: "b", problem });
   });
-  it("is told in words of the page", () => {
+  it("are described in the language of the page", () => {
     choose("zh");
     expect(describeProblem(new Problem(0, "unreachable", "TypeError: Failed to fetch"))).toBe(
       "服务器无响应。",
@@ -112,19 +112,19 @@ describe("numbers", () => {
     [200_000_000, "2 d 7 h"],
     [-5, "0 ms"],
   ])("duration %s as %s", (value, text) => expect(duration(value)).toBe(text));
-  it("knows unknown from zero", () => {
+  it("distinguish unknown from zero", () => {
     expect(tokens({ input_tokens: null, output_tokens: null })).toBeNull();
     expect(tokens({ input_tokens: 1, output_tokens: null })).toBe(1);
     expect(elapsed({ started_at: null, completed_at: null }, 5)).toBeNull();
     expect(amount("usd", 1_500_000)).toBe("$1.50");
     expect(amount("tokens", 1_500_000)).toBe("1.5M");
   });
-  it("says when", () => {
+  it("show relative times", () => {
     choose("en");
     expect(relative("2026-01-01T00:05:00Z", Date.parse("2026-01-01T00:00:00Z"))).toBe("in 5 min.");
     expect(relative(null)).toBe("–");
   });
-  it("cuts between characters", () => {
+  it("truncate between characters", () => {
     expect(cut("中文字", 2)).toBe("中文…");
     expect(cut("👍👍👍", 2)).toBe("👍👍…");
     expect(cut("ab", 2)).toBe("ab");
@@ -143,13 +143,13 @@ describe("addresses", () => {
     { page: "approvals" },
     { page: "stats" },
   ];
-  it.each(places)("come back as what they were: %j", (place) => expect(parse(href(place))).toEqual(place));
-  it("that are broken lead somewhere", () => {
+  it.each(places)("survive a round trip: %j", (place) => expect(parse(href(place))).toEqual(place));
+  it("that are invalid still open a page", () => {
     expect(parse("/tasks/%E0%A4%A")).toEqual({ page: "task", id: "%E0%A4%A", tab: "" });
     expect(parse("/nowhere")).toEqual({ page: "unknown", path: "/nowhere" });
     expect(parse("/")).toEqual({ page: "tasks" });
   });
-  it("carry filters, and only those that are known", () => {
+  it("carry filters; unknown ones are ignored", () => {
     const filters: Filter[] = [
       NO_FILTER,
       { text: "a&b =", statuses: ["failed", "timeout"], agent: "explore", session: "web:a/b" },
@@ -191,13 +191,13 @@ function timeline(rows: number, spans: number): Timeline {
 }
 
 describe("timeline", () => {
-  it("orders tracks below their parents", () => {
+  it("orders children below their parents", () => {
     const source = timeline(4, 1);
     source.tasks.reverse();
     source.tasks[0]!.parent_id = "00001";
     expect(tracks(source).map((track) => track.id)).toEqual(["00000", "00001", "00003", "00002"]);
   });
-  it("draws bars where they belong", () => {
+  it("positions bars by time", () => {
     const [track] = tracks(timeline(1, 10));
     const list = bars(track!, { from: AT, until: AT + 10_000 }, 1_000);
     expect(list).toHaveLength(10);
@@ -213,7 +213,7 @@ describe("timeline", () => {
     expect(list.length).toBeLessThan(800);
     expect(list.some((bar) => bar.critical)).toBe(true);
   });
-  it("zooms around a place and stays inside", () => {
+  it("zooms around a position and stays within the timeline", () => {
     const all = { from: 0, until: 1_000 };
     expect(zoom(all, all, 0.5, 0)).toEqual({ from: 0, until: 500 });
     expect(zoom(all, all, 0.5, 1)).toEqual({ from: 500, until: 1_000 });
@@ -233,7 +233,7 @@ describe("timeline", () => {
     ]);
     expect(ticks({ from: AT, until: AT + 30 * 86_400_000 }, AT, 500).length).toBeLessThan(12);
   });
-  it("sums by kind, and survives an empty tree", () => {
+  it("sums time by kind, and handles an empty tree", () => {
     expect(shares(tracks(timeline(1, 3))[0]!)).toEqual([
       ["model", 1_800],
       ["tool", 900],
@@ -259,7 +259,7 @@ describe("transcripts", () => {
     result: { call_id: id, status: "ok", elapsed_ms: 1 },
   });
   const said = (text: string, kind = "assistant"): TranscriptItem => ({ seq: 3, at: "", kind, text });
-  it("join a call with its result, wherever it is", () => {
+  it("join a call with its result in any order", () => {
     const list = entries([call("a"), call("b"), result("b"), said("x"), result("a")]);
     expect(
       list.map((entry) =>
@@ -275,7 +275,7 @@ describe("transcripts", () => {
     ]);
     expect(entries([result("lost")])).toMatchObject([{ kind: "said" }]);
   });
-  it("tell a turn in its order, with each result at its call", () => {
+  it("show a turn in order, with each result at its call", () => {
     const items = [
       said("do", "user"),
       said("first"),
@@ -300,7 +300,7 @@ describe("transcripts", () => {
     expect(partsOf([result("lost")])).toMatchObject([{ kind: "work", items: { length: 1 } }]);
     expect(entries([call("a")], 9)).toMatchObject([{ over: true }]);
   });
-  it("find the change in what a tool said or wants", () => {
+  it("find the diff in the output or arguments of a tool", () => {
     const text = "edited one place\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n";
     const of = (text: string, diff?: string): TranscriptItem => ({
       ...result("a"),
@@ -324,13 +324,13 @@ describe("transcripts", () => {
     expect(requestedChange("exec", { content: "a" })).toBeNull();
     expect(requestedChange("edit_file", { old_string: 3 })).toBeNull();
   });
-  it("shorten arguments to a line", () => {
+  it("summarize arguments on one line", () => {
     expect(summary({ command: "ls\n-la", n: 3 })).toBe("ls ⏎ -la  3");
     expect(summary("x".repeat(9_000)).length).toBeLessThan(9_001);
     expect(summary({ content: "long", path: "src/a.rs" })).toBe("src/a.rs  long");
     expect(summary(null)).toBe("");
   });
-  it("know a diff", () => {
+  it("recognize a diff", () => {
     expect(["+++ b", "--- a", "@@ -1 +1 @@", "+x", "-x", " x"].map(diffKind)).toEqual([
       "file",
       "file",
@@ -345,16 +345,16 @@ describe("transcripts", () => {
 });
 
 describe("lists and charts", () => {
-  it("call days by their name in UTC, wherever they are read", () => {
+  it("label days by their UTC date in every time zone", () => {
     expect(named("2026-03-04T00:00:00Z", "day")).toBe("2026-03-04");
   });
-  it("draw what is seen and little more", () => {
+  it("draw the visible lines and a few more", () => {
     expect(visible(0, 340, 34, 10_000)).toEqual({ first: 0, last: 22 });
     expect(visible(170_000, 340, 34, 10_000)).toEqual({ first: 4_988, last: 5_022 });
     expect(visible(1e9, 340, 34, 10)).toEqual({ first: 0, last: 10 });
     expect(visible(0, 340, 34, 0)).toEqual({ first: 0, last: 0 });
   });
-  it("scroll no further than needed", () => {
+  it("scroll only as far as needed", () => {
     expect(intoView(0, 100, 340, 34)).toBe(0);
     expect(intoView(5, 0, 340, 34)).toBe(0);
     expect(intoView(20, 0, 340, 34)).toBe(374);
@@ -381,7 +381,7 @@ describe("lists and charts", () => {
     expect(list.at(-2)!.tasks).toBe(4);
     expect(list.at(-1)!).toMatchObject({ at: "2026-01-02T10:00:00.000Z", tasks: 0 });
   });
-  it("do not take what is unknown for nothing", () => {
+  it("do not show an unknown cost as zero", () => {
     const point = (tasks: number, unpriced: number, cost_usd: number | null) => ({
       at: "",
       tasks,
