@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{binary, place, shell, tools};
 
-/// A copy of the lock file that was installed last. The build script of the page writes the same file.
+/// A copy of the lock file that was installed last. The build script of `crates/server` writes it too.
 const STAMP: &str = "node_modules/.sortie-installed";
 
 /// Runs the checks, the browser tests, or both.

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sortie_base::private_files::Refusal;
-use sortie_client::ClientError;
 use sortie_config::{ConfigError, EditError, TrustError};
 use sortie_core::{Lang, MAX_TASK_CHARS, MIN_PREFIX_CHARS, ModelError, RunId, StoreError};
+use sortie_protocol::client::ClientError;
 use sortie_runtime::{Divergence, RuntimeError};
 use sortie_server::keys::KeyError;
 use sortie_text::{cut_columns, one_line, strip_sequences, t};
@@ -407,7 +407,7 @@ fn server_exit(error: &ClientError) -> Exit {
 
 fn server_words(lang: Lang, error: &ClientError) -> Words {
     match error {
-        ClientError::Stranger { address } => Words {
+        ClientError::Unverified { address } => Words {
             message: t!(lang, "error-stranger", address = address.to_string()),
             causes: Vec::new(),
             hint: Some(t!(lang, "hint-stranger")),
@@ -418,11 +418,11 @@ fn server_words(lang: Lang, error: &ClientError) -> Words {
             hint: (problem.slug() == "unauthorized").then(|| t!(lang, "hint-token")),
         },
         ClientError::Unreachable { .. }
-        | ClientError::Slow { .. }
-        | ClientError::Strange { .. }
+        | ClientError::Timeout { .. }
+        | ClientError::Unexpected { .. }
         | ClientError::BadToken
         | ClientError::NoRandomness
-        | ClientError::NoMeans(_) => Words {
+        | ClientError::Setup(_) => Words {
             message: t!(lang, "error-server", problem = error.to_string()),
             causes: error.source().map(chain).unwrap_or_default(),
             hint: Some(t!(lang, "hint-server")),

@@ -158,16 +158,17 @@ impl Amount {
     }
 }
 
-/// One kind of an account, as a run that draws from it sees it.
+/// What is left of one kind of budget in the account that a run draws from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Balance {
-    /// Of what.
+    /// The kind of budget; `usd` counts millionths of a dollar.
     pub kind: BudgetKind,
-    /// The limit.
+    /// The limit of the account.
     pub limit: u64,
-    /// Spent for good.
+    /// The amount that was charged.
     pub spent: u64,
-    /// Set aside: for questions under way, and for children with accounts of their own.
+    /// The amount that is reserved for prompts under way and for children with accounts of their own.
     pub reserved: u64,
 }
 

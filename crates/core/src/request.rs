@@ -80,92 +80,84 @@ impl RequestKind {
     }
 }
 
-/// What is asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AskedFor {
-    /// Whether a call may run.
-    Approval,
-    /// An answer in words.
-    Question,
-}
-
-impl AskedFor {
-    /// The word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Approval => "approval",
-            Self::Question => "question",
-        }
+words! {
+    /// The kind of a request.
+    AskedFor {
+        /// Whether a tool call may run.
+        Approval = "approval",
+        /// A question that the `ask` tool puts.
+        Question = "question",
     }
 }
 
-/// Whether a call may run: all that a person needs to decide.
+/// An approval request: everything that an approver needs to decide about a tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[cfg_attr(feature = "openapi", schema(as = Approval))]
 pub struct ApprovalRequest {
-    /// The tool.
+    /// The name of the tool.
     pub tool: String,
-    /// What would run, verbatim: the command, the path, the URL, or all arguments as JSON. Shown
+    /// What would run, verbatim: the command, the path, the URL, or all arguments as JSON. Show it
     /// first, with hidden characters written out.
-    #[serde(default)]
     pub exact: String,
-    /// The exact arguments.
+    /// The exact arguments of the call.
     pub arguments: Value,
-    /// What is dangerous about it. If there is anything, a plain yes is not enough.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Why the call is dangerous; empty for an ordinary call. A dangerous call needs more than a
+    /// plain yes.
     pub dangers: Vec<Danger>,
-    /// What would happen: a diff, or notes on the programs that would start. It is made from `exact`
-    /// and never replaces it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What would happen: a diff, or notes on the programs that would start. It is derived from
+    /// `exact` and never replaces it.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub preview: Option<String>,
-    /// Which layer wants a person to decide.
+    /// The policy layer that requires the decision.
     pub layer: Layer,
-    /// Which of its rules.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The rule of that layer.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub rule: Option<String>,
-    /// Why, as a sentence.
+    /// Why an approval is needed, as a sentence.
     pub reason: String,
-    /// The folder for which a lasting yes counts.
-    #[serde(default)]
+    /// The folder for which a grant would apply.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub folder: PathBuf,
-    /// Rules that a lasting yes could have, the narrowest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Rules that a grant could have, the narrowest first.
     pub lasting: Vec<String>,
 }
 
-/// What is dangerous about a call.
+/// One reason why a tool call is dangerous.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Danger {
-    /// The part that is: one command of several, shortened.
+    /// The dangerous part: one command of several, shortened.
     pub command: String,
-    /// What it would do, as a sentence part.
+    /// What it would do, as a part of a sentence.
     pub why: String,
-    /// What could be done instead.
+    /// A safer alternative.
     pub instead: String,
 }
 
-/// A question in words.
+/// A question that the `ask` tool puts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Question {
-    /// Whom it is for.
+    /// Who is to answer.
     pub to: Addressee,
-    /// The words.
+    /// The question.
     pub text: String,
-    /// Answers to choose from; others are welcome too.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Suggested answers; any other answer is accepted too.
     pub options: Vec<String>,
-    /// What holds if nobody answers in time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The answer that applies if none arrives in time.
+    #[cfg_attr(feature = "openapi", schema(required))]
     pub default: Option<String>,
 }
 
-/// Who is to answer a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Addressee {
-    /// The run that sent the asking one out.
-    Parent,
-    /// A person.
-    Person,
+words! {
+    /// Who is to answer a question.
+    Addressee {
+        /// The run that started the one that asks.
+        Parent = "parent",
+        /// A person.
+        Person = "person",
+    }
 }
 
 /// What a run hears about a request of its.
@@ -212,11 +204,10 @@ pub enum Answerer {
     Person,
 }
 
-/// A request as people see it, with who asks.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A request with the run that asks. [`RequestView`](crate::RequestView) is its JSON.
+#[derive(Clone, Debug, PartialEq)]
 pub struct OpenRequest {
     /// What is asked.
-    #[serde(flatten)]
     pub request: Request,
     /// The run that asks.
     pub task_id: RunId,
@@ -224,8 +215,7 @@ pub struct OpenRequest {
     pub root_id: RunId,
     /// The session that everything is for.
     pub session_id: SessionKey,
-    /// Whose it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The tenant of the run.
     pub tenant: Option<Tenant>,
     /// Its agent.
     pub agent: String,

@@ -13,8 +13,8 @@ use sortie_agent::{Compaction, ModelCall, OpenCall, Step};
 use sortie_core::{
     Amount, AnswerPart, Arguments, Asker, Blob, Block, CallId, Claimed, Event, Fault, Fence,
     Isolation, MAX_JSON_DEPTH, ModelAnswer, ModelError, ModelRequest, NotificationKind, Outcome,
-    Park, Reason, RunSpec, StoreError, ToolCall, ToolSpec, TurnOptions, Unread, WaitingOn,
-    is_too_deep,
+    Park, Reason, RequestView, RunSpec, StoreError, ToolCall, ToolSpec, TurnOptions, Unread,
+    WaitingOn, is_too_deep,
 };
 use sortie_text::{first_chars, t};
 use tokio::sync::watch;
@@ -565,7 +565,7 @@ impl Executor {
             self.pen.settle().await?;
             let request = inquiry::open(self.fence, &self.spec, request, self.shared.clock.now());
             self.notify(NotificationKind::Asked {
-                request: Box::new(request),
+                request: Box::new(RequestView::from(&request).summary()),
             });
         }
         let state = self.pen.state();

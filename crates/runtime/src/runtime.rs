@@ -693,7 +693,7 @@ impl Shared {
 
     pub(crate) fn publish(&self, notification: Notification) {
         // An error means that nobody listens, which is nobody's loss.
-        self.notifications.send(notification).ok();
+        self.notifications.send(notification.truncated()).ok();
     }
 
     pub(crate) fn delta(&self, run: RunId, text: &str) {

@@ -46,6 +46,8 @@ const TOPICS: Record<LiveEvent["type"], readonly Topic[]> = {
   replied: ["chat", "transcript", "audit"],
   budget_low: ["load"],
   said: ["chat", "transcript", "stream"],
+  // Not sent to clients: the server sends the changed record in a `tasks` message.
+  changed: [],
   paused: ["load"],
   resumed: ["load"],
   completed: ENDED,

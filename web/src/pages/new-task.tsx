@@ -13,8 +13,8 @@ import { Dialog, notify, describeProblem } from "../ui/parts";
 /** Returns the modes that the role may choose; the server enforces them. */
 export function modes(): Mode[] {
   return store.me.value?.role === "admin"
-    ? ["default", "plan", "accept_edits", "dont_ask", "yolo"]
-    : ["default", "plan", "dont_ask"];
+    ? ["default", "plan", "accept-edits", "dont-ask", "yolo"]
+    : ["default", "plan", "dont-ask"];
 }
 
 export function NewTask({ onClose }: { onClose: () => void }) {

@@ -10,7 +10,7 @@ use crate::shell::{cargo, output};
 /// Shared primitives: every crate may depend on it.
 const BASE: &str = "sortie-base";
 /// Crates of ours and the crates of ours that each may know. Dev-dependencies are free.
-const MAY_KNOW: [(&str, &[&str]); 23] = [
+const MAY_KNOW: [(&str, &[&str]); 21] = [
     (BASE, &[]),
     ("sortie-core", &[]),
     ("sortie-config", &[]),
@@ -22,7 +22,6 @@ const MAY_KNOW: [(&str, &[&str]); 23] = [
     ("sortie-wire", &["sortie-core"]),
     ("sortie-models", &["sortie-core", "sortie-wire"]),
     ("sortie-net", &[]),
-    ("sortie-page", &[]),
     ("sortie-web", &["sortie-core", "sortie-net"]),
     ("sortie-mcp", &["sortie-core", "sortie-net"]),
     (
@@ -33,13 +32,11 @@ const MAY_KNOW: [(&str, &[&str]); 23] = [
     ("sortie-worktree", &["sortie-core"]),
     ("sortie-agent", &["sortie-core", "sortie-text"]),
     ("sortie-protocol", &["sortie-core"]),
-    ("sortie-client", &["sortie-core", "sortie-protocol"]),
     ("sortie-telemetry", &["sortie-core"]),
     (
         "sortie-server",
         &[
             "sortie-core",
-            "sortie-page",
             "sortie-protocol",
             "sortie-runtime",
             "sortie-text",
@@ -184,7 +181,7 @@ mod tests {
     #[test]
     fn every_crate_may_know_the_base_which_knows_none() {
         check("sortie-core", &[BASE], &[]);
-        check("sortie-page", &[BASE], &[]);
+        check("sortie-protocol", &[BASE], &[]);
         check(
             BASE,
             &["sortie-core"],

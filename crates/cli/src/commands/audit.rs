@@ -9,7 +9,6 @@ use sortie_store::ReadStore;
 use sortie_text::t;
 
 use super::tasks::{all_records, prefixes, resolve};
-use super::times::with_times;
 use crate::approval::shown;
 use crate::exit::Exit;
 use crate::ids::Prefixes;
@@ -106,7 +105,7 @@ impl Audit {
 
     fn say(&self, line: &AuditLine, prefixes: &Prefixes) -> Result<(), Problem> {
         if self.json {
-            output::json_line(&with_times(line, &["at"])?)
+            output::json_line(line)
         } else {
             output::text(&words(line, prefixes))
         }

@@ -3,8 +3,8 @@
 use std::process::{Command, Stdio};
 
 use clap::{Args, ValueEnum};
-use sortie_client::Client;
 use sortie_protocol::Role;
+use sortie_protocol::client::Client;
 use sortie_text::t;
 
 use crate::engine::Place;

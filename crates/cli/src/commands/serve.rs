@@ -127,7 +127,7 @@ impl Serve {
         if served.lacks_model {
             screen.line(&t!(lang, "serve-no-model"));
         }
-        if !sortie_page::is_built() {
+        if !sortie_server::page::is_built() {
             screen.line(&t!(lang, "serve-no-page"));
         }
         if let Some(link) = &served.link {

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use clap::Args;
 use serde_json::{Value, json};
-use sortie_client::Client;
 use sortie_core::{ListFilter, RequestFilter};
 use sortie_protocol::Stats;
+use sortie_protocol::client::Client;
 use sortie_text::t;
 
 use crate::engine;

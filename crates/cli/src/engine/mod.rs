@@ -19,7 +19,7 @@ use sortie_models::Directory;
 use sortie_runtime::{Agents, Fork, NewRun, Runtime, RuntimeError};
 use tokio::time::Instant;
 
-pub(crate) use feed::{Feed, Heard};
+pub(crate) use feed::{Feed, FeedItem};
 pub(crate) use place::{Place, token};
 use remote::Remote;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, Token};
+use sortie_protocol::client::{Client, ClientError, Token};
 use sortie_text::t;
 use tokio::time::Instant;
 
@@ -41,9 +41,9 @@ impl Place {
                     let client = Client::new(address, &token(settings)?, file.proof)?;
                     match client.me().await {
                         Ok(_) => return Ok(Self::There(Box::new(client))),
-                        Err(error) if error.may_pass() => error.into(),
+                        Err(error) if error.is_transient() => error.into(),
                         // It may have been started again in between, and have another secret.
-                        Err(error @ ClientError::Stranger { .. })
+                        Err(error @ ClientError::Unverified { .. })
                             if !file.holds(&settings.home).map_err(Problem::Process)? =>
                         {
                             error.into()

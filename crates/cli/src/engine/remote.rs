@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sortie_client::{Client, ClientError};
 use sortie_core::{
     Clock as _, ForkPoint, Lane, Replied, Reply, RequestId, RunId, SessionKey, SinkAddress, Status,
 };
+use sortie_protocol::client::{Client, ClientError};
 use sortie_protocol::{ApprovalBody, ApprovalDecision, ForkBody, NewTask, Proof};
 use sortie_runtime::{Agents, Fork, NewRun, ProcessClock};
 use sortie_store::ReadStore;
@@ -49,7 +49,7 @@ impl Remote {
     }
 
     pub(super) async fn listen(&self) -> Result<Feed, ClientError> {
-        Feed::of_server(self.client.clone(), Arc::clone(&self.store)).await
+        Feed::of_server(self.client.clone()).await
     }
 
     /// Whether nobody holds the store any more.

@@ -197,7 +197,7 @@ fn a_lasting_yes_is_a_grant_of_the_session_until_it_is_revoked() {
     terminal.exp_string("Allow main").unwrap();
     let open = world.json(&["approvals", "list", "--json"]);
     let id = open[0]["id"].as_str().unwrap();
-    let rule = open[0]["lasting"][0].as_str().unwrap();
+    let rule = open[0]["approval"]["lasting"][0].as_str().unwrap();
     world.ok(&["approvals", "approve", id, "--always"]);
     terminal.exp_string("that was all").unwrap();
     terminal.exp_eof().unwrap();

@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
+use sortie_core::Notification;
 
 use crate::terminal::at_terminal;
 use crate::world::World;
@@ -68,15 +69,24 @@ fn a_run_is_the_same_with_and_without_a_server() {
         let lines = world
             .ok(&["run", "And again", "--stream-json", "--model", &model])
             .out;
-        let kinds: Vec<String> = lines
+        let lines: Vec<Value> = lines
             .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap())
-            .map(|line| line["type"].as_str().unwrap_or("the task").to_owned())
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        // Subscribers of the library serialise the same type.
+        for line in lines.split_last().unwrap().1 {
+            let event: Notification = serde_json::from_value(line.clone()).unwrap();
+            assert_eq!(&serde_json::to_value(&event).unwrap(), line);
+            assert!(line["at"].as_str().unwrap().ends_with('Z'), "{line}");
+        }
+        let kinds: Vec<&str> = lines
+            .iter()
+            .map(|line| line["type"].as_str().unwrap_or("the task"))
             .collect();
         for kind in ["started", "tool", "progress", "completed"] {
-            assert!(kinds.iter().any(|other| other == kind), "{kind}: {kinds:?}");
+            assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
         }
-        assert_eq!(kinds.last().unwrap(), "the task");
+        assert_eq!(kinds.last(), Some(&"the task"));
     };
     let alone = World::new();
     check(&alone);

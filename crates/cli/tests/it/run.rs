@@ -195,7 +195,7 @@ fn a_stream_tells_everything_and_the_task_last() {
     }
     for event in events {
         assert_eq!(event["root_id"], root);
-        assert!(event["seq"].is_i64() && event["session_id"] == "cli:direct");
+        assert!(event["task_seq"].is_i64() && event["session_id"] == "cli:direct");
     }
 }
 

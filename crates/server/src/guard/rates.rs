@@ -1,4 +1,4 @@
-//! How often one key may ask.
+//! The rate limit of each key.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use crate::config::Rate;
 use crate::problem::{Kind, Problem};
 
-/// After so many keys, those that have not asked for a while are forgotten.
+/// Beyond this many keys, idle ones are dropped.
 const MANY_KEYS: usize = 1_024;
 
-/// The rates of all keys.
+/// The rate limits of all keys.
 pub(crate) struct Rates {
     limiter: DefaultKeyedRateLimiter<String>,
     clock: DefaultClock,
@@ -34,7 +34,7 @@ impl Rates {
         }
     }
 
-    /// Takes one request of a key.
+    /// Counts one request of a key.
     pub(crate) fn take(&self, key: &str) -> Result<(), Problem> {
         if self.limiter.len() > MANY_KEYS {
             self.limiter.retain_recent();
@@ -45,7 +45,7 @@ impl Rates {
                 let wait = not_until.wait_time_from(self.clock.now());
                 Problem::new(
                     Kind::TooManyRequests,
-                    "this key asks too often; [server] rate sets how often is often",
+                    "this key sends too many requests; wait, or raise [server] rate",
                 )
                 .retry_after(wait.as_secs() + 1)
             })

@@ -270,7 +270,7 @@ fn kind_line(kind: &NotificationKind) -> String {
             short(error)
         ),
         NotificationKind::Compacted { .. } => "compacted".to_owned(),
-        NotificationKind::Asked { request } => format!("asks for {}", request.request.kind.name()),
+        NotificationKind::Asked { request } => format!("asks for {}", request.kind),
         NotificationKind::Replied { .. } => "replied".to_owned(),
         NotificationKind::BudgetLow { .. } => "budget low".to_owned(),
         NotificationKind::Changed { waiting_on } => format!("changed {waiting_on:?}"),

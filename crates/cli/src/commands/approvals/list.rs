@@ -2,11 +2,11 @@
 
 use clap::Args;
 use sortie_base::hidden::write_out_line;
-use sortie_core::{Clock, OpenRequest, RequestFilter, Timestamp};
+use sortie_core::{Clock, OpenRequest, RequestFilter, RequestView, Timestamp};
 use sortie_runtime::ProcessClock;
 use sortie_text::{cut_columns, t};
 
-use super::{reply_words, request_json, time_left, what};
+use super::{reply_words, time_left, what};
 use crate::commands::tasks::{all_records, prefixes};
 use crate::exit::Exit;
 use crate::ids::Prefixes;
@@ -41,10 +41,7 @@ impl List {
         };
         let requests = store.requests(filter).await?;
         if self.json {
-            let all: Vec<_> = requests
-                .iter()
-                .map(request_json)
-                .collect::<Result<_, _>>()?;
+            let all: Vec<_> = requests.iter().map(RequestView::from).collect();
             output::json(&all)?;
             return Ok(Exit::Ok);
         }

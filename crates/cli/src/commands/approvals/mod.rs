@@ -11,7 +11,6 @@ use sortie_base::hidden::write_out_line;
 use sortie_core::{Lang, OpenRequest, Reply, RequestKind, StoreError, Timestamp};
 use sortie_text::{cut_middle, t};
 
-use super::times::with_times;
 use crate::approval::shown;
 use crate::exit::Exit;
 use crate::problem::Problem;
@@ -21,8 +20,6 @@ use crate::wiring;
 
 /// How much of a request one line has.
 const WHAT_CHARS: usize = 4_000;
-/// The times of a request.
-const TIMES: &[&str] = &["expires_at", "asked_at", "replied_at"];
 
 /// Shows what tasks ask of you, and replies to it
 ///
@@ -74,11 +71,6 @@ async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
         ))),
         Err(error) => Err(error.into()),
     }
-}
-
-/// A request in the shape that scripts read.
-pub(super) fn request_json(request: &OpenRequest) -> Result<serde_json::Value, Problem> {
-    with_times(request, TIMES)
 }
 
 /// What a request is about, on one line and with nothing hidden.

@@ -1,43 +1,41 @@
-//! What happens in the server, as it happens.
+//! The event stream of a server.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use sortie_protocol::{Control, LiveEvent};
+use super::sse::{Decoder, Sent};
+use super::{Client, ClientError};
+use crate::{Control, LiveEvent};
 
-use crate::ClientError;
-use crate::client::Client;
-use crate::sse::{Decoder, Sent};
-
-/// How long a server may say nothing before the connection counts as broken; it says that it lives
-/// every quarter of a minute.
+/// How long the server may be silent before the connection counts as broken; it sends a heartbeat
+/// every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Something that the server said.
+/// An item of the event stream.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Heard {
-    /// Something happened to a task.
+pub enum StreamItem {
+    /// A live event.
     Event(Box<LiveEvent>),
-    /// What was missed could not be told any more; the records know. How much it was is not known if
-    /// the server lived anew in between.
+    /// Events were lost; the records have their effect. The number is unknown if the server was
+    /// restarted in between.
     Missed(Option<u64>),
 }
 
-/// A connection on which the server says what happens.
+/// A connection that receives live events.
 #[derive(Debug)]
 pub struct EventStream {
     response: reqwest::Response,
     decoder: Decoder,
     whole: VecDeque<Sent>,
     last_id: Option<String>,
-    /// Whether the server was asked to go on somewhere and has not said anything yet. If it begins
-    /// with a snapshot, it could not.
-    is_going_on: bool,
+    /// Whether the client asked to resume and the server has not sent anything yet. If it starts with
+    /// a snapshot, it could not resume.
+    is_resuming: bool,
     client: Client,
 }
 
 impl EventStream {
-    pub(crate) fn new(
+    pub(super) fn new(
         client: Client,
         response: reqwest::Response,
         last_id: Option<String>,
@@ -46,36 +44,36 @@ impl EventStream {
             response,
             decoder: Decoder::default(),
             whole: VecDeque::new(),
-            is_going_on: last_id.is_some(),
+            is_resuming: last_id.is_some(),
             last_id,
             client,
         }
     }
 
-    /// Where to go on after the last event that was given out.
+    /// Returns the id to resume after: that of the last event that was returned.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// The next thing; `None` when the server has closed the stream.
-    pub async fn next(&mut self) -> Result<Option<Heard>, ClientError> {
+    /// Returns the next item, or `None` once the server has closed the stream.
+    pub async fn next(&mut self) -> Result<Option<StreamItem>, ClientError> {
         loop {
             while let Some(sent) = self.whole.pop_front() {
                 let before = match sent.id.is_empty() {
                     true => None,
                     false => self.last_id.replace(sent.id),
                 };
-                let was_going_on = std::mem::take(&mut self.is_going_on);
-                match understood(&sent.data) {
-                    Understood::Event(event) => return Ok(Some(Heard::Event(event))),
-                    Understood::Snapshot {
+                let was_resuming = std::mem::take(&mut self.is_resuming);
+                match parse(&sent.data) {
+                    Parsed::Event(event) => return Ok(Some(StreamItem::Event(event))),
+                    Parsed::Snapshot {
                         missed: Some(missed),
-                    } => return Ok(Some(Heard::Missed(Some(missed)))),
-                    Understood::Snapshot { missed: None } if was_going_on => {
+                    } => return Ok(Some(StreamItem::Missed(Some(missed)))),
+                    Parsed::Snapshot { missed: None } if was_resuming => {
                         let missed = between(before.as_deref(), self.last_id());
-                        return Ok(Some(Heard::Missed(missed)));
+                        return Ok(Some(StreamItem::Missed(missed)));
                     }
-                    Understood::Snapshot { missed: None } | Understood::Other => {}
+                    Parsed::Snapshot { missed: None } | Parsed::Other => {}
                 }
             }
             let part = tokio::time::timeout(SILENCE, self.response.chunk()).await;
@@ -83,31 +81,31 @@ impl EventStream {
                 Ok(Ok(Some(part))) => part,
                 Ok(Ok(None)) => return Ok(None),
                 Ok(Err(source)) => return Err(self.client.broken(source)),
-                Err(_) => return Err(self.client.slow(SILENCE)),
+                Err(_) => return Err(self.client.timeout(SILENCE)),
             };
             let whole = self.decoder.take(&part);
-            let whole = whole.map_err(|_| self.client.strange("an event without an end"))?;
+            let whole = whole.map_err(|_| self.client.unexpected("an endless event"))?;
             self.whole.extend(whole);
         }
     }
 }
 
-/// What was sent, as far as it concerns somebody who follows tasks.
-enum Understood {
+/// A parsed message.
+enum Parsed {
     Event(Box<LiveEvent>),
     Snapshot {
         missed: Option<u64>,
     },
-    /// Kinds that a later server may add concern nobody here either.
+    /// Another message, or one that a later version of the server may add.
     Other,
 }
 
-fn understood(data: &str) -> Understood {
+fn parse(data: &str) -> Parsed {
     if let Ok(event) = serde_json::from_str::<LiveEvent>(data) {
-        return Understood::Event(Box::new(event));
+        return Parsed::Event(Box::new(event));
     }
     match serde_json::from_str::<Control>(data) {
-        Ok(Control::Snapshot { missed, .. }) => Understood::Snapshot { missed },
+        Ok(Control::Snapshot { missed, .. }) => Parsed::Snapshot { missed },
         Ok(
             Control::Hello { .. }
             | Control::Subscribed { .. }
@@ -117,12 +115,12 @@ fn understood(data: &str) -> Understood {
             | Control::Pong { .. }
             | Control::Error { .. },
         )
-        | Err(_) => Understood::Other,
+        | Err(_) => Parsed::Other,
     }
 }
 
-/// How many events are between two places, which are written `epoch-number`; only within one life of
-/// the server can that be said.
+/// Returns the number of events between two ids, which have the form `epoch-seq`. It is known only
+/// within one epoch.
 fn between(before: Option<&str>, after: Option<&str>) -> Option<u64> {
     let (before_epoch, before) = before?.rsplit_once('-')?;
     let (after_epoch, after) = after?.rsplit_once('-')?;

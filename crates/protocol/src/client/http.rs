@@ -1,4 +1,4 @@
-//! Asking the server, one method for each thing that can be asked.
+//! The HTTP client: one method for each operation.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,54 +15,53 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sortie_base::retry_after;
 use sortie_core::{RequestId, RunId, SessionKey};
-use sortie_protocol::{
+use tokio::time::Instant;
+use url::Url;
+
+use super::{ClientError, EventStream, Token};
+use crate::{
     AnswerBody, Applied, ApprovalBody, CancelBody, Cancelled, Deleted, Diff, ForkBody, Health,
     LinkBody, LoginLink, MAX_NONCE_CHARS, Me, NewTask, Problem, Proof, ReplyNoted, Revoked, Role,
     SteerBody, Task, TaskRef,
 };
-use tokio::time::Instant;
-use url::Url;
 
-use crate::events::EventStream;
-use crate::{ClientError, Token};
-
-/// How long a connection may take; the server is near.
+/// The time limit of a connection; the server is on the same machine.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// How long an answer may take: longer than the server gives its own handlers.
+/// The time limit of a response: longer than the server's limit for its handlers.
 const ANSWER_LIMIT: Duration = Duration::from_secs(45);
-/// How long a server may take to say who is asking: it has nothing to do for it.
+/// The time limit of a response that needs no work of the server.
 const GREETING_LIMIT: Duration = Duration::from_secs(5);
-/// The largest answer of somebody who has not shown yet who it is.
-const MAX_STRANGE_BYTES: usize = 4096;
-/// The largest refusal.
+/// The largest response of a process that is not verified yet.
+const MAX_UNVERIFIED_BYTES: usize = 4096;
+/// The largest problem.
 const MAX_PROBLEM_BYTES: usize = 1 << 20;
-/// The largest answer; results of tasks and diffs are far below.
+/// The largest response; results of tasks and diffs are far below.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// How often something that must happen once is asked for, if the connection breaks.
+/// The number of attempts while the connection breaks.
 const ATTEMPTS: u32 = 4;
-/// Before the second attempt; twice as long before each further one.
+/// The pause before the second attempt; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(150);
-/// How long a server that says that it needs time may take altogether: longer than it gives its own
-/// handlers, so that whoever asks hears what came of it.
+/// The time limit of all attempts while the server asks to wait: longer than its limit for handlers,
+/// so that a retry learns the outcome.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest pause that a server may ask for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How long a server that was found before may be away: it is started again by a person or a service
-/// manager, and recovers its store first.
+/// How long a server that was found before may be away: a person or a service manager restarts it,
+/// and it recovers its store first.
 const RESTART_LIMIT: Duration = Duration::from_secs(20);
-/// Between two attempts at a server that is away.
+/// The pause between two attempts while the server is away.
 const RESTART_PAUSE: Duration = Duration::from_millis(50);
-/// Names one wish, so that repeating it is not wishing it twice.
-const WISH: &str = "idempotency-key";
-/// Where a stream is to go on.
+/// The header of the idempotency key: a retry with the same key does not create a second task.
+const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// The header of the event after which a stream resumes.
 const LAST_EVENT: &str = "last-event-id";
-/// What bodies are.
+/// The media type of bodies.
 const JSON: &str = "application/json";
 
-/// A server, and who asks it. Cheap to clone.
+/// A client of one server. Cheap to clone.
 ///
-/// The port of a server that has gone may be anybody's. So whoever listens there shows first that it is
-/// the server, and gets the token then.
+/// After a server has stopped, any process may listen at its port. So the listener has to prove that
+/// it is the server before the client sends the token.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
@@ -73,7 +72,7 @@ pub struct Client {
     finder: Option<Finder>,
 }
 
-/// Finds the server where it is now: its address and its secret change when it is started again.
+/// Finds the present address and secret of the server; both change when it is restarted.
 #[derive(Clone)]
 struct Finder(Arc<dyn Fn() -> Option<(SocketAddr, Proof)> + Send + Sync>);
 
@@ -84,7 +83,7 @@ impl fmt::Debug for Finder {
 }
 
 impl Client {
-    /// A client of the server at this address, which knows this secret. Nothing is asked yet.
+    /// Creates a client of the server at this address, which has this secret. Sends nothing yet.
     pub fn new(address: SocketAddr, token: &Token, proof: Proof) -> Result<Self, ClientError> {
         let bearer: Result<HeaderValue, InvalidHeaderValue> =
             format!("Bearer {}", token.expose()).parse();
@@ -92,13 +91,13 @@ impl Client {
         bearer.set_sensitive(true);
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_LIMIT)
-            // The token goes to this address and to nobody else.
+            // The token must not follow a redirect to another host.
             .redirect(reqwest::redirect::Policy::none())
             .no_proxy()
-            // The connection on which the server has shown who it is is the one that is used next.
+            // The next request uses the connection on which the server was verified.
             .pool_max_idle_per_host(1)
             .build()
-            .map_err(ClientError::NoMeans)?;
+            .map_err(ClientError::Setup)?;
         let base = base(address)?;
         Ok(Self {
             http,
@@ -110,8 +109,8 @@ impl Client {
         })
     }
 
-    /// The same client, which looks for the server again when it does not answer: requests that may be
-    /// repeated then outlive a restart of the server.
+    /// Makes the client look for the server again if it does not respond, so that requests that may
+    /// be repeated survive a restart of the server.
     #[must_use]
     pub fn with_finder(
         mut self,
@@ -121,12 +120,12 @@ impl Client {
         self
     }
 
-    /// Where the server is.
+    /// Returns the address of the server.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The client of the server where it is now, if it can be found.
+    /// Returns a client of the server at its present address, if it can be found.
     fn present(&self) -> Result<Self, ClientError> {
         let found = self.finder.as_ref().and_then(|finder| (finder.0)());
         let Some((address, proof)) = found else {
@@ -140,57 +139,57 @@ impl Client {
         })
     }
 
-    /// Who is asking; the quickest way to know that the server is there.
+    /// Returns the caller; the quickest check that the server responds.
     pub async fn me(&self) -> Result<Me, ClientError> {
-        let asked = self.request(Method::GET, &["api", "me"]);
-        self.answer(asked.timeout(GREETING_LIMIT), GREETING_LIMIT)
+        let request = self.request(Method::GET, &["api", "me"]);
+        self.fetch(request.timeout(GREETING_LIMIT), GREETING_LIMIT)
             .await
     }
 
-    /// Whether the server can do its work; the answer says why not.
+    /// Returns whether the server is ready, and why not.
     pub async fn ready(&self) -> Result<Health, ClientError> {
-        let asked = self.request(Method::GET, &["readyz"]).header(ACCEPT, JSON);
+        let request = self.request(Method::GET, &["readyz"]).header(ACCEPT, JSON);
         let answered = async {
-            let response = self.send(asked).await?;
+            let response = self.send(request).await?;
             let status = response.status();
             if !status.is_success() && status != StatusCode::SERVICE_UNAVAILABLE {
                 return Err(self.refused(response).await);
             }
             let body = self.body(response, MAX_PROBLEM_BYTES).await?;
             let answer = serde_json::from_slice(&body);
-            answer.map_err(|_| self.strange(&format!("it answered {status}")))
+            answer.map_err(|_| self.unexpected(&format!("the status is {status}")))
         };
         match tokio::time::timeout(GREETING_LIMIT, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(self.slow(GREETING_LIMIT)),
+            Err(_) => Err(self.timeout(GREETING_LIMIT)),
         }
     }
 
-    /// Makes a task; `wish` names the wish, so that it is made once however often it is asked for.
-    pub async fn create(&self, new: &NewTask, wish: &str) -> Result<Task, ClientError> {
-        self.once(&["api", "tasks"], new, wish).await
+    /// Creates a task. A retry with the same idempotency key creates no second one.
+    pub async fn create(&self, new: &NewTask, key: &str) -> Result<Task, ClientError> {
+        self.once(&["api", "tasks"], new, key).await
     }
 
-    /// Stops a task and everything below it.
+    /// Cancels a task and its descendants.
     pub async fn cancel(&self, run: RunId, reason: &str) -> Result<Cancelled, ClientError> {
         let body = CancelBody {
             reason: Some(reason.to_owned()),
         };
-        // Stopping what has stopped changes nothing: it may be asked again.
+        // A second cancel changes nothing, so it may be retried.
         self.post(&task(run, "cancel"), &body).await
     }
 
-    /// Removes a task and everything below it. If the answer to an attempt was lost and the task is not
-    /// there at the next one, that attempt removed it: at least one task.
+    /// Deletes a task and its descendants. If the response to an attempt was lost and the next
+    /// attempt does not find the task, the first attempt deleted it: at least one task.
     pub async fn delete(&self, run: RunId) -> Result<Deleted, ClientError> {
         let name = &run.to_string();
         let lost = &AtomicBool::new(false);
         let deleted = self
             .again(|client: Self| async move {
                 let sent = AtomicBool::new(false);
-                let asked = client.request(Method::DELETE, &["api", "tasks", name]);
+                let request = client.request(Method::DELETE, &["api", "tasks", name]);
                 let answered: Result<Deleted, ClientError> =
-                    client.answer_noting(asked, ANSWER_LIMIT, &sent).await;
+                    client.fetch_noting(request, ANSWER_LIMIT, &sent).await;
                 if let Err(error) = &answered
                     && sent.load(Ordering::Relaxed)
                     && may_have_acted(error)
@@ -211,57 +210,58 @@ impl Client {
         }
     }
 
-    /// Lets a task and everything below it rest.
+    /// Pauses a task and its descendants.
     pub async fn pause(&self, run: RunId) -> Result<Task, ClientError> {
         self.post(&task(run, "pause"), &Nothing {}).await
     }
 
-    /// Lets them go on.
+    /// Resumes a task and its descendants.
     pub async fn unpause(&self, run: RunId) -> Result<Task, ClientError> {
         self.post(&task(run, "resume"), &Nothing {}).await
     }
 
-    /// Makes a task like one that has ended.
-    pub async fn retry(&self, run: RunId, wish: &str) -> Result<Task, ClientError> {
-        self.once(&as_parts(&task(run, "retry")), &Nothing {}, wish)
+    /// Creates a task like one that has ended.
+    pub async fn retry(&self, run: RunId, key: &str) -> Result<Task, ClientError> {
+        self.once(&as_parts(&task(run, "retry")), &Nothing {}, key)
             .await
     }
 
-    /// Makes a task that branches off another.
-    pub async fn fork(&self, run: RunId, body: &ForkBody, wish: &str) -> Result<Task, ClientError> {
-        self.once(&as_parts(&task(run, "fork")), body, wish).await
+    /// Creates a task that continues from an entry of another task's journal.
+    pub async fn fork(&self, run: RunId, body: &ForkBody, key: &str) -> Result<Task, ClientError> {
+        self.once(&as_parts(&task(run, "fork")), body, key).await
     }
 
-    /// Adds to a task's instruction.
-    pub async fn steer(&self, run: RunId, text: &str, wish: &str) -> Result<TaskRef, ClientError> {
+    /// Adds to the instruction of a task.
+    pub async fn steer(&self, run: RunId, text: &str, key: &str) -> Result<TaskRef, ClientError> {
         let body = SteerBody {
             text: text.to_owned(),
         };
-        self.once(&as_parts(&task(run, "steer")), &body, wish).await
+        self.once(&as_parts(&task(run, "steer")), &body, key).await
     }
 
-    /// What a task changed in its worktree.
+    /// Returns the changes in the worktree of a task.
     pub async fn diff(&self, run: RunId) -> Result<Diff, ClientError> {
         self.again(|client: Self| async move {
-            let asked = client.request(Method::GET, &as_parts(&task(run, "diff")));
-            client.answer(asked, ANSWER_LIMIT).await
+            let request = client.request(Method::GET, &as_parts(&task(run, "diff")));
+            client.fetch(request, ANSWER_LIMIT).await
         })
         .await
     }
 
-    /// Brings it into the checkout.
-    pub async fn apply(&self, run: RunId, wish: &str) -> Result<Applied, ClientError> {
-        self.once(&as_parts(&task(run, "apply")), &Nothing {}, wish)
+    /// Applies the changes of a task to the checkout.
+    pub async fn apply(&self, run: RunId, key: &str) -> Result<Applied, ClientError> {
+        self.once(&as_parts(&task(run, "apply")), &Nothing {}, key)
             .await
     }
 
-    /// Throws it away.
-    pub async fn discard(&self, run: RunId, wish: &str) -> Result<TaskRef, ClientError> {
-        self.once(&as_parts(&task(run, "discard")), &Nothing {}, wish)
+    /// Discards the changes of a task.
+    pub async fn discard(&self, run: RunId, key: &str) -> Result<TaskRef, ClientError> {
+        self.once(&as_parts(&task(run, "discard")), &Nothing {}, key)
             .await
     }
 
-    /// Decides about a call. A second attempt is refused as a conflict if the first one was noted.
+    /// Decides an approval request. A second attempt is refused as a conflict if the first one was
+    /// recorded.
     pub async fn decide(
         &self,
         request: &RequestId,
@@ -283,7 +283,7 @@ impl Client {
         self.post(&reply_to("questions", request), &body).await
     }
 
-    /// Takes back what was allowed for a session in a folder; all of it if no rule is named.
+    /// Revokes grants of a session in a folder: one rule, or all of them.
     pub async fn revoke(
         &self,
         session: &SessionKey,
@@ -297,33 +297,33 @@ impl Client {
             if let Some(rule) = rule {
                 url.query_pairs_mut().append_pair("rule", rule);
             }
-            let asked = client.with_token(Method::DELETE, url);
-            client.answer(asked, ANSWER_LIMIT).await
+            let request = client.with_token(Method::DELETE, url);
+            client.fetch(request, ANSWER_LIMIT).await
         })
         .await
     }
 
-    /// A link that lets a browser in, once.
+    /// Creates a link that logs a browser in, once.
     pub async fn login_link(&self, role: Option<Role>) -> Result<LoginLink, ClientError> {
         let path = ["api".to_owned(), "login-links".to_owned()];
         self.post(&path, &LinkBody { role }).await
     }
 
-    /// Listens to what happens; after `last_id`, if the server still knows.
+    /// Opens the event stream, after `last_id` if the server still has the events.
     pub async fn events(&self, last_id: Option<&str>) -> Result<EventStream, ClientError> {
         self.again(|client: Self| async move { client.listen(last_id).await })
             .await
     }
 
     async fn listen(&self, last_id: Option<&str>) -> Result<EventStream, ClientError> {
-        let mut asked = self
+        let mut request = self
             .request(Method::GET, &["api", "events"])
             .header(ACCEPT, "text/event-stream");
         if let Some(id) = last_id {
-            asked = asked.header(LAST_EVENT, id);
+            request = request.header(LAST_EVENT, id);
         }
-        let response = tokio::time::timeout(GREETING_LIMIT, self.send(asked)).await;
-        let response = response.map_err(|_| self.slow(GREETING_LIMIT))??;
+        let response = tokio::time::timeout(GREETING_LIMIT, self.send(request)).await;
+        let response = response.map_err(|_| self.timeout(GREETING_LIMIT))??;
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
@@ -331,50 +331,52 @@ impl Client {
         Ok(EventStream::new(self.clone(), response, last_id))
     }
 
-    /// Asks for something that can happen twice without harm.
+    /// Sends a request that may take effect twice without harm.
     async fn post<T: DeserializeOwned>(
         &self,
         path: &[String],
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         self.again(|client: Self| async move {
-            let asked = client.request(Method::POST, &as_parts(path));
+            let request = client.request(Method::POST, &as_parts(path));
             client
-                .answer(client.with_body(asked, body)?, ANSWER_LIMIT)
+                .fetch(client.with_body(request, body)?, ANSWER_LIMIT)
                 .await
         })
         .await
     }
 
-    /// Asks for something that must happen once, again and again while the connection breaks or the
-    /// server is still at it.
+    /// Sends a request that must take effect once, and retries while the connection breaks or the
+    /// server still executes it.
     async fn once<T: DeserializeOwned>(
         &self,
         path: &[&str],
         body: &impl Serialize,
-        wish: &str,
+        key: &str,
     ) -> Result<T, ClientError> {
         self.again(|client: Self| async move {
-            let asked = client.request(Method::POST, path).header(WISH, wish);
+            let request = client
+                .request(Method::POST, path)
+                .header(IDEMPOTENCY_KEY, key);
             client
-                .answer(client.with_body(asked, body)?, ANSWER_LIMIT)
+                .fetch(client.with_body(request, body)?, ANSWER_LIMIT)
                 .await
         })
         .await
     }
 
-    /// Asks until the outcome is known. A server that says when to come back is there, and is given time.
-    /// One that does not answer is looked for again if it can be, and a few times at its old address
-    /// otherwise.
-    async fn again<T, F, Fut>(&self, ask: F) -> Result<T, ClientError>
+    /// Retries until the outcome is known. A server that asks to wait is given time. One that does
+    /// not respond is looked for again if that is possible, and otherwise tried a few times at its
+    /// old address.
+    async fn again<T, F, Fut>(&self, send: F) -> Result<T, ClientError>
     where
         F: Fn(Self) -> Fut,
         Fut: Future<Output = Result<T, ClientError>>,
     {
         let mut patience = Patience::new(self.finder.is_some());
         loop {
-            let error = match ask(self.present()?).await {
-                Err(error) if self.may_pass(&error) => error,
+            let error = match send(self.present()?).await {
+                Err(error) if self.is_transient(&error) => error,
                 ended => return ended,
             };
             let Some(pause) = patience.next(&error) else {
@@ -384,11 +386,11 @@ impl Client {
         }
     }
 
-    /// Whether asking again may help. Another program at the old address, or an old secret, is what a
-    /// restart looks like to a client that can look for the server again.
-    fn may_pass(&self, error: &ClientError) -> bool {
-        let restarted = matches!(error, ClientError::Stranger { .. }) && self.finder.is_some();
-        restarted || error.may_pass()
+    /// Returns whether a retry may help. For a client that can look for the server again, another
+    /// process at the old address or an old secret indicates a restart.
+    fn is_transient(&self, error: &ClientError) -> bool {
+        let restarted = matches!(error, ClientError::Unverified { .. }) && self.finder.is_some();
+        restarted || error.is_transient()
     }
 
     fn url(&self, path: &[&str]) -> Url {
@@ -409,25 +411,25 @@ impl Client {
             .header(AUTHORIZATION, self.bearer.clone())
     }
 
-    /// Sends a token with what is asked: the only way that a request leaves.
-    async fn send(&self, asked: RequestBuilder) -> Result<Response, ClientError> {
-        self.send_noting(asked, &AtomicBool::new(false)).await
+    /// Sends a request with the token: no request leaves in another way.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, ClientError> {
+        self.send_noting(request, &AtomicBool::new(false)).await
     }
 
-    /// As [`Self::send`]; sets `sent` once the server was recognised and the request may leave.
+    /// Like [`Self::send`]; sets `sent` once the server was verified and the request may leave.
     async fn send_noting(
         &self,
-        asked: RequestBuilder,
+        request: RequestBuilder,
         sent: &AtomicBool,
     ) -> Result<Response, ClientError> {
-        self.recognise().await?;
+        self.verify().await?;
         sent.store(true, Ordering::Relaxed);
-        asked.send().await.map_err(|source| self.broken(source))
+        request.send().await.map_err(|source| self.broken(source))
     }
 
-    /// Lets whoever listens at the address show that it is the server. It costs a message to a process
-    /// of this machine, and is done each time: a connection may be another one each time.
-    async fn recognise(&self) -> Result<(), ClientError> {
+    /// Verifies that the process at the address is the server. It costs one message on the same
+    /// machine and is done for each request, because each may use another connection.
+    async fn verify(&self) -> Result<(), ClientError> {
         let mut bytes = [0; MAX_NONCE_CHARS / 2];
         getrandom::fill(&mut bytes).map_err(|_| ClientError::NoRandomness)?;
         let nonce = sortie_core::hex(&bytes);
@@ -435,57 +437,57 @@ impl Client {
         url.query_pairs_mut().append_pair("nonce", &nonce);
         let sent = self.http.get(url).timeout(GREETING_LIMIT).send().await;
         let response = sent.map_err(|source| self.broken(source))?;
-        let stranger = || ClientError::Stranger {
+        let unverified = || ClientError::Unverified {
             address: self.address,
         };
         if is_busy(response.status()) {
             return Err(self.refused(response).await);
         }
         let is_answer = response.status().is_success();
-        let body = self.body(response, MAX_STRANGE_BYTES).await?;
-        let answer = std::str::from_utf8(&body).map_err(|_| stranger())?;
+        let body = self.body(response, MAX_UNVERIFIED_BYTES).await?;
+        let answer = std::str::from_utf8(&body).map_err(|_| unverified())?;
         match is_answer && self.proof.holds(&nonce, answer.trim()) {
             true => Ok(()),
-            false => Err(stranger()),
+            false => Err(unverified()),
         }
     }
 
     fn with_body(
         &self,
-        asked: RequestBuilder,
+        request: RequestBuilder,
         body: &impl Serialize,
     ) -> Result<RequestBuilder, ClientError> {
-        let body = serde_json::to_vec(body).map_err(|error| self.strange(&error.to_string()))?;
-        Ok(asked.header(CONTENT_TYPE, JSON).body(body))
+        let body = serde_json::to_vec(body).map_err(|error| self.unexpected(&error.to_string()))?;
+        Ok(request.header(CONTENT_TYPE, JSON).body(body))
     }
 
-    async fn answer<T: DeserializeOwned>(
+    async fn fetch<T: DeserializeOwned>(
         &self,
-        asked: RequestBuilder,
+        request: RequestBuilder,
         limit: Duration,
     ) -> Result<T, ClientError> {
-        self.answer_noting(asked, limit, &AtomicBool::new(false))
+        self.fetch_noting(request, limit, &AtomicBool::new(false))
             .await
     }
 
-    /// As [`Self::answer`]; sets `sent` once the request may have left.
-    async fn answer_noting<T: DeserializeOwned>(
+    /// Like [`Self::fetch`]; sets `sent` once the request may have left.
+    async fn fetch_noting<T: DeserializeOwned>(
         &self,
-        asked: RequestBuilder,
+        request: RequestBuilder,
         limit: Duration,
         sent: &AtomicBool,
     ) -> Result<T, ClientError> {
         let answered = async {
-            let response = self.send_noting(asked.header(ACCEPT, JSON), sent).await?;
+            let response = self.send_noting(request.header(ACCEPT, JSON), sent).await?;
             if !response.status().is_success() {
                 return Err(self.refused(response).await);
             }
             let body = self.body(response, MAX_ANSWER_BYTES).await?;
-            serde_json::from_slice(&body).map_err(|error| self.strange(&error.to_string()))
+            serde_json::from_slice(&body).map_err(|error| self.unexpected(&error.to_string()))
         };
         match tokio::time::timeout(limit, answered).await {
             Ok(answered) => answered,
-            Err(_) => Err(self.slow(limit)),
+            Err(_) => Err(self.timeout(limit)),
         }
     }
 
@@ -498,7 +500,7 @@ impl Client {
                     problem: Box::new(problem),
                     retry_after,
                 },
-                Err(_) => self.strange(&format!("it answered {status}")),
+                Err(_) => self.unexpected(&format!("the status is {status}")),
             },
             Err(error) => error,
         }
@@ -513,15 +515,15 @@ impl Client {
         {
             body.extend_from_slice(&part);
             if body.len() > most {
-                return Err(self.strange("an answer without an end"));
+                return Err(self.unexpected("an endless response"));
             }
         }
         Ok(body)
     }
 
-    pub(crate) fn broken(&self, source: reqwest::Error) -> ClientError {
+    pub(super) fn broken(&self, source: reqwest::Error) -> ClientError {
         if source.is_timeout() {
-            return self.slow(CONNECT_LIMIT);
+            return self.timeout(CONNECT_LIMIT);
         }
         ClientError::Unreachable {
             address: self.address,
@@ -529,29 +531,29 @@ impl Client {
         }
     }
 
-    pub(crate) const fn slow(&self, limit: Duration) -> ClientError {
-        ClientError::Slow {
+    pub(super) const fn timeout(&self, limit: Duration) -> ClientError {
+        ClientError::Timeout {
             address: self.address,
             limit,
         }
     }
 
-    pub(crate) fn strange(&self, what: &str) -> ClientError {
-        ClientError::Strange {
+    pub(super) fn unexpected(&self, what: &str) -> ClientError {
+        ClientError::Unexpected {
             address: self.address,
             what: what.to_owned(),
         }
     }
 }
 
-/// How long a request is repeated.
+/// Decides how long a request is retried.
 #[derive(Debug)]
 struct Patience {
     /// Whether the server is looked for again.
     finds: bool,
-    /// When even a server that is there has had enough time.
+    /// The end of all attempts, even if the server responds.
     deadline: Instant,
-    /// Since when the server has not answered.
+    /// Since when the server has not responded.
     away_since: Option<Instant>,
     attempts: u32,
 }
@@ -566,12 +568,12 @@ impl Patience {
         }
     }
 
-    /// How long to wait before the next attempt; `None` if there is none.
+    /// Returns the pause before the next attempt, or `None` to give up.
     fn next(&mut self, error: &ClientError) -> Option<Duration> {
         let now = Instant::now();
-        if let Some(wished) = error.retry_after() {
+        if let Some(wait) = error.retry_after() {
             self.away_since = None;
-            let pause = wished.min(LONGEST_PAUSE);
+            let pause = wait.min(LONGEST_PAUSE);
             return (now + pause < self.deadline).then_some(pause);
         }
         self.attempts += 1;
@@ -586,33 +588,33 @@ impl Patience {
 }
 
 fn base(address: SocketAddr) -> Result<Url, ClientError> {
-    Url::parse(&format!("http://{address}/")).map_err(|error| ClientError::Strange {
+    Url::parse(&format!("http://{address}/")).map_err(|error| ClientError::Unexpected {
         address,
         what: error.to_string(),
     })
 }
 
-/// A server may say that it has no time before it says who it is.
+/// Returns whether the server refused because it is busy; it may do so before it proves its identity.
 fn is_busy(status: StatusCode) -> bool {
     status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE
 }
 
-/// Whether the server may have acted on a request that was sent and ended in this error. A server that is
-/// busy, or a refused connection, has not.
+/// Returns whether the server may have executed a request that ended in this error. A busy server or
+/// a refused connection has not.
 fn may_have_acted(error: &ClientError) -> bool {
     match error {
         ClientError::Unreachable { source, .. } => !source.is_connect(),
-        ClientError::Slow { .. } => true,
+        ClientError::Timeout { .. } => true,
         ClientError::Refused { problem, .. } => matches!(problem.slug(), "timeout" | "under-way"),
-        ClientError::Strange { .. }
-        | ClientError::Stranger { .. }
+        ClientError::Unexpected { .. }
+        | ClientError::Unverified { .. }
         | ClientError::BadToken
-        | ClientError::NoMeans(_)
+        | ClientError::Setup(_)
         | ClientError::NoRandomness => false,
     }
 }
 
-/// When to ask again. Our servers say it in seconds; a proxy before them may send a date.
+/// Returns how long to wait. Sortie sends seconds; a proxy may send a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let header = |name| headers.get(name)?.to_str().ok();
     retry_after::wait(
@@ -622,7 +624,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     )
 }
 
-/// A body that says nothing.
+/// An empty body.
 #[derive(Serialize)]
 struct Nothing {}
 

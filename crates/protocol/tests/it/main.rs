@@ -11,26 +11,26 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sortie_client::{Client, ClientError, EventStream, Heard, Token};
 use sortie_core::{RunId, Status};
-use sortie_protocol::{ForkBody, LiveEvent, LiveKind, NewTask, Proof, Role};
+use sortie_protocol::client::{Client, ClientError, EventStream, StreamItem, Token};
+use sortie_protocol::{ForkBody, LiveEvent, NewTask, NotificationKind, Proof, Role};
 
 use support::{PROOF, World};
 
-/// How long something may take before a test gives up.
+/// The time limit of a test.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn task(message: &str) -> NewTask {
     serde_json::from_value(serde_json::json!({ "message": message })).unwrap()
 }
 
-/// Listens until a task has ended.
+/// Reads events until a task has completed.
 async fn until_completed(events: &mut EventStream, run: RunId) -> LiveEvent {
     let ended = async {
         loop {
-            if let Heard::Event(event) = events.next().await.unwrap().unwrap()
-                && event.task_id == run
-                && matches!(event.kind, LiveKind::Completed { .. })
+            if let StreamItem::Event(event) = events.next().await.unwrap().unwrap()
+                && event.event.task_id == run
+                && matches!(event.event.kind, NotificationKind::Completed { .. })
             {
                 return *event;
             }
@@ -40,7 +40,7 @@ async fn until_completed(events: &mut EventStream, run: RunId) -> LiveEvent {
 }
 
 #[tokio::test]
-async fn what_is_wished_twice_is_made_once() {
+async fn repeated_idempotency_key_creates_one_task() {
     let world = World::begin().await;
     let client = world.client();
     assert_eq!(client.me().await.unwrap().role, Role::Admin);
@@ -54,16 +54,16 @@ async fn what_is_wished_twice_is_made_once() {
 }
 
 #[tokio::test]
-async fn what_happens_is_heard_and_goes_on_where_it_broke_off() {
+async fn event_stream_resumes_after_the_last_event() {
     let world = World::begin().await;
     let client = world.client();
     let mut events = client.events(None).await.unwrap();
     let first = client.create(&task("one"), "one").await.unwrap().task_id;
     let ended = until_completed(&mut events, first).await;
-    assert!(matches!(ended.kind, LiveKind::Completed { result } if result == "done"));
+    assert!(matches!(ended.event.kind, NotificationKind::Completed { result } if result == "done"));
     let last_id = events.last_id().unwrap().to_owned();
     drop(events);
-    // While nobody listens.
+    // While no stream is open.
     let second = client.create(&task("two"), "two").await.unwrap().task_id;
     world.stage.end_of(second).await;
     let mut events = client.events(Some(&last_id)).await.unwrap();
@@ -71,7 +71,7 @@ async fn what_happens_is_heard_and_goes_on_where_it_broke_off() {
 }
 
 #[tokio::test]
-async fn what_another_life_of_the_server_cannot_tell_is_told_as_missed() {
+async fn resume_from_an_earlier_server_epoch_reports_a_gap() {
     let mut world = World::begin().await;
     let mut events = world.client().events(None).await.unwrap();
     let first = world.client().create(&task("one"), "one").await.unwrap();
@@ -83,14 +83,14 @@ async fn what_another_life_of_the_server_cannot_tell_is_told_as_missed() {
     let client = world.client();
     let mut events = client.events(Some(&last_id)).await.unwrap();
     let heard = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
-    assert_eq!(heard.unwrap(), Some(Heard::Missed(None)));
-    // Whoever comes for the first time has missed nothing.
+    assert_eq!(heard.unwrap(), Some(StreamItem::Missed(None)));
+    // A new client has missed nothing.
     let mut events = client.events(None).await.unwrap();
     let second = client.create(&task("two"), "two").await.unwrap();
     let heard = tokio::time::timeout(PATIENCE, events.next()).await.unwrap();
     let heard = heard.unwrap().unwrap();
     assert!(
-        matches!(&heard, Heard::Event(event) if event.task_id == second.task_id),
+        matches!(&heard, StreamItem::Event(event) if event.event.task_id == second.task_id),
         "{heard:?}"
     );
 }
@@ -117,22 +117,22 @@ async fn a_task_is_forked_retried_and_deleted() {
     assert_eq!(client.delete(run).await.unwrap().deleted, 1);
     let gone = client.cancel(run, "no more").await.unwrap_err();
     assert_eq!(gone.slug(), Some("not-found"));
-    assert!(!gone.may_pass());
+    assert!(!gone.is_transient());
 }
 
 #[tokio::test]
-async fn a_server_with_another_secret_is_not_asked() {
+async fn server_with_another_secret_gets_no_token() {
     let world = World::begin().await;
     let stranger = Client::new(world.address, &world.token, Proof::new([6; 32])).unwrap();
     let refused = stranger.create(&task("x"), "x").await.unwrap_err();
     assert!(
-        matches!(refused, ClientError::Stranger { address } if address == world.address),
+        matches!(refused, ClientError::Unverified { address } if address == world.address),
         "{refused:?}"
     );
-    assert!(!refused.may_pass());
+    assert!(!refused.is_transient());
     let refused = stranger.events(None).await.unwrap_err();
     assert!(
-        matches!(refused, ClientError::Stranger { .. }),
+        matches!(refused, ClientError::Unverified { .. }),
         "{refused:?}"
     );
     assert_eq!(world.stage.records().await.len(), 0);
@@ -142,7 +142,7 @@ async fn a_server_with_another_secret_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_request_follows_a_server_that_was_started_again_elsewhere() {
+async fn request_follows_a_server_that_was_restarted_at_another_address() {
     let mut world = World::begin().await;
     let place = Arc::new(Mutex::new(Some((world.address, PROOF))));
     let looked = Arc::clone(&place);
@@ -155,7 +155,7 @@ async fn a_request_follows_a_server_that_was_started_again_elsewhere() {
         async move { client.create(&task("two"), "two").await }
     });
     world.serve_again().await;
-    // Another program listens at the old address by now, or nobody does.
+    // Another program listens at the old address by now, or none.
     assert_ne!(world.address, client.address());
     *place.lock().unwrap() = Some((world.address, PROOF));
     let made = asked.await.unwrap().unwrap();
@@ -166,19 +166,19 @@ async fn a_request_follows_a_server_that_was_started_again_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_wrong_token_is_refused_and_a_server_that_left_may_come_back() {
+async fn wrong_token_is_refused_and_a_missing_server_is_transient() {
     let mut world = World::begin().await;
     let token = Token::new("sortie_aaaaaaaa_wrong");
     let client = Client::new(world.address, &token, PROOF).unwrap();
     let refused = client.me().await.unwrap_err();
     assert_eq!(refused.slug(), Some("unauthorized"), "{refused:?}");
-    assert!(!refused.may_pass());
+    assert!(!refused.is_transient());
     let client = world.client();
     client.me().await.unwrap();
     world.stop().await;
     let gone = client.me().await.unwrap_err();
     assert!(matches!(gone, ClientError::Unreachable { .. }), "{gone:?}");
-    assert!(gone.may_pass());
+    assert!(gone.is_transient());
     let bad = Client::new(world.address, &Token::new("a\nb"), PROOF);
     assert!(matches!(bad, Err(ClientError::BadToken)), "{bad:?}");
 }

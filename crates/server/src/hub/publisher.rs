@@ -1,4 +1,4 @@
-//! The one task that hears the runtime.
+//! The task that subscribes to the runtime.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,43 +11,43 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::Instant;
 
-use super::frame::{Frame, Place};
+use super::frame::{Frame, Source};
 use super::{Hub, TEXTS_KEPT};
 
-/// Changed records are read this long after the first of them changed: news may be a little ahead of
-/// the store, and many changes of one record become one.
-const TRAIL: Duration = Duration::from_millis(250);
-/// After a failed read, before the next one.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Records that are read at once.
+/// Changed records are read this long after the first of them changed: an event may be ahead of the
+/// store, and several changes of one record become one message.
+const READ_DELAY: Duration = Duration::from_millis(250);
+/// The pause after a failed read.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+/// The number of records read at once.
 const BATCH: usize = 500;
-/// Changed records that are remembered while nobody listens. Beyond that they are forgotten, and
-/// whoever comes back gets a snapshot.
+/// The number of changed records that are remembered while no client listens. Beyond that they are
+/// dropped, and returning clients get a snapshot.
 const MAX_CHANGED: usize = 10_000;
-/// Runs whose place is remembered, for text.
-const MAX_PLACES: usize = 10_000;
+/// The number of runs whose session, tree and tenant are remembered for streamed text.
+const MAX_SOURCES: usize = 10_000;
 
-pub(super) struct Loop {
+pub(super) struct Publisher {
     hub: Hub,
     runtime: Arc<Runtime>,
     notifications: broadcast::Receiver<Notification>,
-    /// What models say, while somebody wants to hear it.
+    /// The text of completions, while a client subscribes to it.
     deltas: Option<broadcast::Receiver<(RunId, Arc<str>)>>,
     changed: BTreeSet<RunId>,
-    /// When the changed ones are read.
+    /// When the changed records are read.
     due: Option<Instant>,
-    places: HashMap<RunId, Place>,
+    sources: HashMap<RunId, Source>,
 }
 
-enum News {
+enum Input {
     Notification(Result<Notification, RecvError>),
     Delta(Result<(RunId, Arc<str>), RecvError>),
     RecordsDue,
-    SomebodyCame,
+    ListenerJoined,
     TextWanted,
 }
 
-impl Loop {
+impl Publisher {
     pub(super) fn new(
         hub: Hub,
         runtime: Arc<Runtime>,
@@ -60,26 +60,26 @@ impl Loop {
             deltas: None,
             changed: BTreeSet::new(),
             due: None,
-            places: HashMap::new(),
+            sources: HashMap::new(),
         }
     }
 
     pub(super) async fn run(mut self) {
         loop {
-            match self.news().await {
-                News::Notification(Ok(notification)) => {
-                    self.say_what_came_before().await;
-                    self.hear(&notification);
+            match self.next().await {
+                Input::Notification(Ok(notification)) => {
+                    self.publish_pending_text().await;
+                    self.handle(notification);
                 }
-                News::Notification(Err(RecvError::Lagged(missed))) => self.missed(missed),
-                News::Notification(Err(RecvError::Closed)) => return,
-                News::Delta(Ok((run, text))) => self.say(run, &text).await,
-                // Pieces that are missing are in the record later.
-                News::Delta(Err(RecvError::Lagged(_))) => {}
-                News::Delta(Err(RecvError::Closed)) => self.deltas = None,
-                News::RecordsDue => self.tell_records().await,
-                News::SomebodyCame => self.plan(),
-                News::TextWanted => {
+                Input::Notification(Err(RecvError::Lagged(missed))) => self.missed(missed),
+                Input::Notification(Err(RecvError::Closed)) => return,
+                Input::Delta(Ok((run, text))) => self.publish_text(run, &text).await,
+                // The record has the text of lost pieces later.
+                Input::Delta(Err(RecvError::Lagged(_))) => {}
+                Input::Delta(Err(RecvError::Closed)) => self.deltas = None,
+                Input::RecordsDue => self.publish_records().await,
+                Input::ListenerJoined => self.plan(),
+                Input::TextWanted => {
                     if self.deltas.is_none() {
                         self.deltas = Some(self.runtime.watch_text());
                     }
@@ -88,7 +88,7 @@ impl Loop {
         }
     }
 
-    async fn news(&mut self) -> News {
+    async fn next(&mut self) -> Input {
         let due = self.due;
         let records_due = async {
             match due {
@@ -104,26 +104,26 @@ impl Loop {
         };
         tokio::select! {
             biased;
-            notification = self.notifications.recv() => News::Notification(notification),
-            () = records_due => News::RecordsDue,
-            delta = delta => News::Delta(delta),
-            () = self.hub.0.text_wanted.notified() => News::TextWanted,
-            () = self.hub.0.somebody_came.notified() => News::SomebodyCame,
+            notification = self.notifications.recv() => Input::Notification(notification),
+            () = records_due => Input::RecordsDue,
+            delta = delta => Input::Delta(delta),
+            () = self.hub.0.text_wanted.notified() => Input::TextWanted,
+            () = self.hub.0.listener_joined.notified() => Input::ListenerJoined,
         }
     }
 
-    fn hear(&mut self, notification: &Notification) {
+    fn handle(&mut self, notification: Notification) {
         let run = notification.task_id;
         match notification.kind {
             NotificationKind::Deleted => {
-                self.places.remove(&run);
+                self.sources.remove(&run);
                 self.changed.remove(&run);
             }
             NotificationKind::Completed { .. }
             | NotificationKind::Failed { .. }
             | NotificationKind::Timeout { .. }
             | NotificationKind::Cancelled { .. } => {
-                self.places.remove(&run);
+                self.sources.remove(&run);
                 self.mark(run);
             }
             NotificationKind::Queued { .. }
@@ -142,42 +142,44 @@ impl Loop {
             | NotificationKind::Resumed
             | NotificationKind::Delivery { .. } => self.mark(run),
         }
-        self.hub.publish(|seq| Frame::event(seq, notification));
+        if !notification.kind.is_internal() {
+            self.hub.publish(|seq| Frame::event(seq, notification));
+        }
     }
 
     fn mark(&mut self, run: RunId) {
         if self.changed.len() >= MAX_CHANGED && !self.changed.contains(&run) {
-            self.forget_the_past();
+            self.reset();
         }
         self.changed.insert(run);
         self.plan();
     }
 
-    /// Sets when the records are read. While nobody listens that is never.
+    /// Schedules the read of changed records; never while no client listens.
     fn plan(&mut self) {
-        if self.due.is_none() && !self.changed.is_empty() && self.somebody_listens() {
-            self.due = Some(Instant::now() + TRAIL);
+        if self.due.is_none() && !self.changed.is_empty() && self.has_listeners() {
+            self.due = Some(Instant::now() + READ_DELAY);
         }
     }
 
-    fn somebody_listens(&self) -> bool {
-        self.hub.0.news.receiver_count() > 0
+    fn has_listeners(&self) -> bool {
+        self.hub.0.event_added.receiver_count() > 0
     }
 
-    /// The runtime was faster than this task: what was missed is in the records.
+    /// Handles events that this task was too slow for: the records have their effect.
     fn missed(&mut self, missed: u64) {
         tracing::warn!(missed, "the hub fell behind; clients get snapshots");
-        self.forget_the_past();
+        self.reset();
     }
 
-    /// Makes everybody, those who listen and those who come back, take a snapshot.
-    fn forget_the_past(&mut self) {
+    /// Makes every client, present or returning, start with a snapshot.
+    fn reset(&mut self) {
         self.changed.clear();
         self.due = None;
-        self.hub.start_over();
+        self.hub.reset();
     }
 
-    async fn tell_records(&mut self) {
+    async fn publish_records(&mut self) {
         self.due = None;
         let runs: Vec<RunId> = self.changed.iter().take(BATCH).copied().collect();
         let filter = ListFilter {
@@ -188,9 +190,9 @@ impl Loop {
         let records = match self.runtime.list(filter).await {
             Ok(records) => records,
             Err(error) => {
-                // They stay marked, and are read a little later.
-                self.due = Some(Instant::now() + PAUSE);
-                tracing::error!(error = %sortie_core::with_causes(&error), "records could not be read");
+                // They stay marked and are read after a pause.
+                self.due = Some(Instant::now() + RETRY_PAUSE);
+                tracing::error!(error = %sortie_core::with_causes(&error), "cannot read changed records");
                 return;
             }
         };
@@ -200,62 +202,62 @@ impl Loop {
         if !self.changed.is_empty() {
             self.due = Some(Instant::now());
         }
-        for (place, tasks) in by_tree(&records) {
-            self.hub
-                .publish(|seq| Some(Frame::records(seq, place, tasks)));
+        for (source, tasks) in by_tree(&records) {
+            self.hub.publish(|seq| Frame::records(seq, source, tasks));
         }
     }
 
-    /// What a run has said before it goes on, or ends, is told before that is.
-    async fn say_what_came_before(&mut self) {
+    /// Publishes the text that a run streamed before its next event, so that clients get them in
+    /// order.
+    async fn publish_pending_text(&mut self) {
         for _ in 0..TEXTS_KEPT {
             match self.deltas.as_mut().map(broadcast::Receiver::try_recv) {
-                Some(Ok((run, text))) => self.say(run, &text).await,
-                // Pieces that are missing are in the record later.
+                Some(Ok((run, text))) => self.publish_text(run, &text).await,
+                // The record has the text of lost pieces later.
                 Some(Err(TryRecvError::Lagged(_))) => {}
                 Some(Err(TryRecvError::Empty | TryRecvError::Closed)) | None => return,
             }
         }
     }
 
-    async fn say(&mut self, run: RunId, text: &str) {
+    async fn publish_text(&mut self, run: RunId, text: &str) {
         if self.hub.0.texts.receiver_count() == 0 {
             self.deltas = None;
             return;
         }
-        let Some(place) = self.place(run).await else {
+        let Some(source) = self.source(run).await else {
             return;
         };
-        self.hub.say(Frame::text(run, place, text));
+        self.hub.publish_text(Frame::text(run, source, text));
     }
 
-    async fn place(&mut self, run: RunId) -> Option<Place> {
-        if let Some(place) = self.places.get(&run) {
-            return Some(place.clone());
+    async fn source(&mut self, run: RunId) -> Option<Source> {
+        if let Some(source) = self.sources.get(&run) {
+            return Some(source.clone());
         }
         let record = match self.runtime.get(run).await {
             Ok(record) => record,
             Err(error) => {
-                tracing::debug!(error = %sortie_core::with_causes(&error), "text of nobody");
+                tracing::debug!(error = %sortie_core::with_causes(&error), "cannot find the run of a streamed text");
                 return None;
             }
         };
-        if self.places.len() >= MAX_PLACES {
-            self.places.clear();
+        if self.sources.len() >= MAX_SOURCES {
+            self.sources.clear();
         }
-        let place = Place::of(&record);
-        self.places.insert(run, place.clone());
-        Some(place)
+        let source = Source::of(&record);
+        self.sources.insert(run, source.clone());
+        Some(source)
     }
 }
 
-/// Records of one tree go out together: they share everything that clients filter by.
-fn by_tree(records: &[RunRecord]) -> Vec<(Place, Vec<Task>)> {
-    let mut trees: BTreeMap<RunId, (Place, Vec<Task>)> = BTreeMap::new();
+/// Groups records by tree: the records of one tree share everything that clients filter by.
+fn by_tree(records: &[RunRecord]) -> Vec<(Source, Vec<Task>)> {
+    let mut trees: BTreeMap<RunId, (Source, Vec<Task>)> = BTreeMap::new();
     for record in records {
         let (_, tasks) = trees
             .entry(record.root)
-            .or_insert_with(|| (Place::of(record), Vec::new()));
+            .or_insert_with(|| (Source::of(record), Vec::new()));
         tasks.push(Task::from(record).summary());
     }
     trees.into_values().collect()

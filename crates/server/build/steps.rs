@@ -21,7 +21,7 @@ const STAMP: &str = "node_modules/.sortie-installed";
 /// Why there is no page.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Somebody asked for that.
+    /// `SORTIE_SKIP_WEB` is set.
     Skipped,
     /// This is the crate alone, without `/web`.
     NoSources,
@@ -95,7 +95,7 @@ fn first_line(program: &str) -> Result<String, Trouble> {
 
 /// Waits until no other build uses `node_modules`. The lock ends with the file, also in a crash.
 pub(super) fn take_turn(web: &Path) -> Result<File, Trouble> {
-    // A file that is always there, so that nothing new lies in the source tree. Nobody else locks it.
+    // An existing file, so that the lock adds nothing to the source tree. No other program locks it.
     let file = File::open(web.join("package.json"))?;
     file.lock()?;
     Ok(file)

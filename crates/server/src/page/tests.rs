@@ -1,25 +1,24 @@
-//! What the server may rely on, whether the page was built or not.
+use super::*;
 
-use std::borrow::Cow;
-
+#[cfg(feature = "page")]
 #[test]
-fn the_first_page_is_always_there() {
-    let index = sortie_page::get("index.html").expect("a page");
+fn index_is_embedded_whether_the_page_was_built_or_not() {
+    let index = get("index.html").expect("a page");
     let text = String::from_utf8(index.bytes.into_owned()).expect("UTF-8");
     assert!(text.starts_with("<!doctype html>"), "{text:.80}");
     assert_eq!(index.media_type, "text/html; charset=utf-8");
     assert!(!index.immutable, "the first page names the others");
-    if !sortie_page::is_built() {
+    if !is_built() {
         assert!(!text.contains("<script"), "{text}");
         assert!(text.contains("Node") && text.contains("安装"), "{text}");
     }
 }
 
-/// A strict content security policy lets neither of these work.
+// The content security policy forbids both.
 #[test]
-fn nothing_is_inline() {
-    for path in sortie_page::paths().filter(|path| path.ends_with(".html")) {
-        let page = sortie_page::get(&path).expect("listed");
+fn html_has_no_inline_scripts_or_styles() {
+    for path in paths().filter(|path| path.ends_with(".html")) {
+        let page = get(&path).expect("listed");
         let text = String::from_utf8_lossy(&page.bytes).to_ascii_lowercase();
         for tag in text.split("<script").skip(1) {
             let (open, rest) = tag.split_once('>').expect("a whole tag");
@@ -36,9 +35,9 @@ fn nothing_is_inline() {
 }
 
 #[test]
-fn files_with_a_hash_in_their_name_never_change() {
-    for path in sortie_page::paths() {
-        let asset = sortie_page::get(&path).expect("listed");
+fn only_files_with_a_hash_in_their_name_are_immutable() {
+    for path in paths() {
+        let asset = get(&path).expect("listed");
         assert_eq!(asset.immutable, path.starts_with("assets/"), "{path}");
         assert_ne!(asset.media_type, "application/octet-stream", "{path}");
         assert!(!asset.bytes.is_empty(), "{path}");
@@ -46,7 +45,7 @@ fn files_with_a_hash_in_their_name_never_change() {
 }
 
 #[test]
-fn paths_stay_inside_the_page() {
+fn paths_outside_of_the_page_are_not_found() {
     for path in [
         "",
         "/index.html",
@@ -56,7 +55,7 @@ fn paths_stay_inside_the_page() {
         "assets",
     ] {
         assert_eq!(
-            sortie_page::get(path).map(|asset| asset.bytes),
+            get(path).map(|asset| asset.bytes),
             None::<Cow<'_, [u8]>>,
             "{path}"
         );

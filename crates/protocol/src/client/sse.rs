@@ -1,24 +1,24 @@
-//! Server-sent events out of bytes, pure and bounded.
+//! Parses server-sent events, without I/O and with a bound.
 
-/// The longest event. The server's own are far below; who sends more is not it.
-pub(crate) const MAX_EVENT_BYTES: usize = 16 << 20;
+/// The longest event. Events of the server are far below.
+pub(super) const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// One event as it was sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sent {
-    /// Where to go on after it; empty where nobody said.
-    pub(crate) id: String,
-    /// What it says.
-    pub(crate) data: String,
+pub(super) struct Sent {
+    /// The id to resume after; empty if the event has none.
+    pub(super) id: String,
+    /// The data.
+    pub(super) data: String,
 }
 
-/// An event is longer than any event of the server, or no text.
+/// An event is too long or not UTF-8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable;
+pub(super) struct Unreadable;
 
-/// Takes bytes as they come and gives events when they are whole.
+/// Collects bytes into events.
 #[derive(Debug, Default)]
-pub(crate) struct Decoder {
+pub(super) struct Decoder {
     line: Vec<u8>,
     event: Sent,
     has_data: bool,
@@ -26,13 +26,13 @@ pub(crate) struct Decoder {
 }
 
 impl Decoder {
-    /// The events that these bytes complete.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Sent>, Unreadable> {
+    /// Returns the events that these bytes complete.
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Result<Vec<Sent>, Unreadable> {
         let mut whole = Vec::new();
         for byte in bytes {
             let after_return = std::mem::replace(&mut self.after_return, *byte == b'\r');
             match byte {
-                // The second half of one end of a line.
+                // The second half of a CRLF.
                 b'\n' if after_return => {}
                 b'\n' | b'\r' => whole.extend(self.end_line()?),
                 byte => self.line.push(*byte),
@@ -61,7 +61,7 @@ impl Decoder {
                 self.event.data.push_str(value);
             }
             "id" => value.clone_into(&mut self.event.id),
-            // A comment, the kind, which is in the data too, or nothing that concerns us.
+            // A comment, the type, which the data has too, or an unknown field.
             _ => {}
         }
         Ok(None)
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[(&str, &str)]) {
-        // However the bytes are cut, the events are the same.
+        // The events are the same however the bytes are split.
         for size in [1, 2, 3, 7, text.len().max(1)] {
             let mut decoder = Decoder::default();
             let mut events = Vec::new();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_however_they_are_written() {
+    fn events_are_parsed_with_every_line_ending() {
         check("id: a-1\ndata: {}\n\n", &[("a-1", "{}")]);
         check("data:{}\r\ndata: x\r\n\r\n", &[("", "{}\nx")]);
         check(
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_refused() {
+    fn endless_and_invalid_events_are_refused() {
         let mut decoder = Decoder::default();
         let part = vec![b'x'; 1 << 20];
         let mut refused = false;

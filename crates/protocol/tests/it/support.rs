@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sortie_client::{Client, Token};
 use sortie_core::{Lang, Mode, SkillRef};
+use sortie_protocol::client::{Client, Token};
 use sortie_protocol::{ConfigLine, DoctorLine, Proof};
 use sortie_server::keys::KeyFile;
 use sortie_server::{Host, HostError, Server, ServerConfig, ServerLimits};
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What the server and its clients know.
+/// The secret that the server shares with its clients.
 pub(crate) const PROOF: Proof = Proof::new([5; 32]);
 
-/// A binary that has nothing to tell.
+/// A host without data.
 #[derive(Debug)]
 struct Binary;
 
@@ -42,7 +42,7 @@ impl Host for Binary {
     }
 }
 
-/// A server whose model says `done`.
+/// A server whose model completes with `done`.
 pub(crate) struct World {
     pub(crate) stage: Stage,
     pub(crate) address: SocketAddr,

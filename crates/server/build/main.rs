@@ -1,4 +1,4 @@
-//! Builds `/web` into `OUT_DIR/dist`, or puts a plain page there.
+//! Builds `/web` into `OUT_DIR/dist`, or writes a plain page there.
 //!
 //! A build of Sortie never fails because of its page: whatever goes wrong here is a warning, and
 //! the plain page says how to get the real one. Nothing is written to the source tree but
@@ -11,7 +11,7 @@ use std::{env, fs, io};
 
 use steps::Trouble;
 
-/// Set to anything but nothing or `0`, the page is not built: for those who only work on Rust code.
+/// Set to anything but nothing or `0`, the page is not built: for work on Rust code only.
 const SKIP: &str = "SORTIE_SKIP_WEB";
 
 /// What the page is built from, besides the folders `src` and `public`.
@@ -32,7 +32,7 @@ fn main() -> io::Result<()> {
     steps::empty(&places.dist)?;
     if let Err(trouble) = build(&places) {
         match trouble {
-            // Asked for, or no sources: nothing that anybody must be told.
+            // Disabled, or no sources: no reason for a warning.
             Trouble::Skipped | Trouble::NoSources => {}
             Trouble::NoNode(_) => {
                 watch_programs();
@@ -58,7 +58,7 @@ fn build(places: &Places) -> Result<(), Trouble> {
         return Err(Trouble::NoSources);
     }
     steps::need_node()?;
-    // Held to the end: two builds with different targets share `node_modules`.
+    // Locked to the end: two builds with different targets share `node_modules`.
     let _turn = steps::take_turn(&places.web)?;
     steps::install(&places.web)?;
     steps::bundle(&places.web, &places.dist)?;
@@ -116,5 +116,8 @@ fn variable(name: &str) -> io::Result<PathBuf> {
 }
 
 fn skipped() -> bool {
-    variable(SKIP).is_ok_and(|value| !value.as_os_str().is_empty() && value != Path::new("0"))
+    let has_page = variable("CARGO_FEATURE_PAGE").is_ok();
+    !has_page
+        || variable(SKIP)
+            .is_ok_and(|value| !value.as_os_str().is_empty() && value != Path::new("0"))
 }

@@ -1,10 +1,10 @@
-//! A server that needs time: it is asked again until it says what came of it.
+//! A server that needs time: the client retries until it gets the outcome.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use sortie_client::{Client, ClientError, Token};
 use sortie_core::RunId;
+use sortie_protocol::client::{Client, ClientError, Token};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -87,7 +87,7 @@ async fn answer_one(
 }
 
 #[tokio::test]
-async fn what_is_still_under_way_is_waited_for() {
+async fn client_waits_while_the_first_attempt_executes() {
     let run: RunId = "0198b1d0-0000-7000-8000-000000000001".parse().unwrap();
     let mut answers = vec![(OVERDUE, problem(503, "timeout"))];
     // More often than a broken connection is made again.
@@ -97,12 +97,12 @@ async fn what_is_still_under_way_is_waited_for() {
     let server = Told::to_answer(answers).await;
     let steered = server.client().steer(run, "faster", "the-wish").await;
     assert_eq!(steered.unwrap().task_id, run);
-    // It was one wish all the time.
+    // All attempts had the same idempotency key.
     assert_eq!(*server.keys.lock().unwrap(), vec!["the-wish"; 10]);
 }
 
 #[tokio::test]
-async fn a_conflict_does_not_pass() {
+async fn conflict_is_not_retried() {
     let run: RunId = "0198b1d0-0000-7000-8000-000000000001".parse().unwrap();
     let server = Told::to_answer(vec![(UNDER_WAY, problem(409, "conflict"))]).await;
     let refused = server.client().steer(run, "faster", "the-wish").await;

@@ -1,18 +1,18 @@
-//! Who the client is, for the server alone.
+//! The API token of a client.
 
 use std::fmt;
 
-/// A token that prints as nothing.
+/// An API token whose `Debug` output is redacted.
 #[derive(Clone)]
 pub struct Token(String);
 
 impl Token {
-    /// Hides a token.
+    /// Wraps a token.
     pub fn new(token: impl Into<String>) -> Self {
         Self(token.into())
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    pub(super) fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prints_nothing_of_itself() {
+    fn debug_output_is_redacted() {
         let token = Token::new("sortie_abcdefgh_secret");
         assert_eq!(
             format!("{token:?} {:?}", Some(&token)),
