@@ -398,7 +398,7 @@ describe("volume", () => {
           list.scrollTop = list.scrollHeight;
         });
         most = Math.max(most, await rows(page));
-        return (await page.locator(".foot").textContent()).includes("10000 shown");
+        return (await page.locator(".foot").textContent()).includes("10000 tasks");
       },
       40,
     );

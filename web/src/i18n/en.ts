@@ -189,7 +189,7 @@ export const en = {
   "item.reasoning": "Reasoning",
   "item.call": "Tool call",
   "item.result": "Tool result",
-  "item.announcement": "Result of a child",
+  "item.announcement": "Child result",
   "item.steer": "Message",
   "item.reply": "Reply",
   "item.question": "Question",
