@@ -256,6 +256,7 @@ impl Directory {
             gate: self.governor.gate(&provider.name, model, provider.limits),
             warm: provider.warm_cache.then(|| Arc::clone(&self.warm)),
             learned: Arc::clone(&self.learned),
+            parameter_count: tokio::sync::OnceCell::new(),
             facts,
             provider: Arc::new(provider),
         })

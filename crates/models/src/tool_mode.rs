@@ -1,10 +1,11 @@
 //! How a model is offered tools, and what providers taught about it.
 //!
-//! A provider that refuses tools for a model is not asked with tools again: the calls are described
-//! in words, and answered as a JSON object, or in a fenced block where even that is refused. The
-//! same holds for a model that writes its tool calls as text: it is tried in words, and asked in
-//! words from then on if it called a tool there. A model whose calls the wire carries as well keeps
-//! them: one slip does not take them away.
+//! A provider that refuses tools for a model gets no request with tools again: the prompt describes
+//! them, and the model replies with a JSON object, or with a fenced block if the provider refuses a
+//! schema as well. The same applies to a model that writes its tool calls as text, and to a local
+//! model that called no tool at first contact: the turn is repeated in schema mode, and later turns
+//! begin in schema mode if the model called a tool there. A model that also uses the wire's tool
+//! calls keeps them: one slip does not take them away.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -189,6 +190,11 @@ impl Learned {
         }
     }
 
+    /// Whether it is known that the model uses the wire's tool calls.
+    pub(crate) fn is_native(&self, name: &str) -> bool {
+        self.get(name) == Some(ToolSetting::Native)
+    }
+
     /// How to offer tools to a model.
     pub(crate) fn mode(&self, name: &str, setting: ToolSetting) -> ToolMode {
         match setting {
@@ -312,6 +318,11 @@ mod tests {
         assert_eq!(again.mode("a/b", ToolSetting::Auto), ToolMode::Schema);
         assert_eq!(again.mode("a/b", ToolSetting::Native), ToolMode::Native);
         assert_eq!(again.mode("a/c", ToolSetting::Auto), ToolMode::Native);
+        assert!(!again.is_native("a/c"));
+        again.learn("a/c", ToolMode::Native);
+        let again = Learned::open(Some(path.clone()));
+        assert!(again.is_native("a/c"));
+        assert!(!again.is_native("a/b"));
         std::fs::write(&path, "{ not json").unwrap();
         let broken = Learned::open(Some(path));
         assert_eq!(broken.mode("a/b", ToolSetting::Auto), ToolMode::Native);

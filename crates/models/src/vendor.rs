@@ -159,6 +159,8 @@ pub(crate) struct ModelFacts {
     pub tools: ToolSetting,
     pub context_window: Option<u64>,
     pub free: bool,
+    /// Whether a server on the user's own machine or network runs it.
+    pub local: bool,
 }
 
 /// All vendors of `vendors.toml`.
@@ -253,6 +255,7 @@ pub(crate) fn facts(
         context_window: settings.context_window.or(context_window),
         // What stands behind an address that somebody configured may well cost money.
         free: vendor.local && vendor.base_url.is_some(),
+        local: vendor.local,
     })
 }
 

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sortie_core::{
-    AnswerPart, Arguments, DeltaSink, Fault, Held, Model, ModelAnswer, ModelError, ModelRequest,
-    StopReason,
+    AnswerPart, Arguments, DeltaSink, Fault, Held, Message, Model, ModelAnswer, ModelError,
+    ModelRequest, StopReason,
 };
 use sortie_wire::{Mode, ToolMode};
+use tokio::sync::OnceCell;
 
+use crate::discover::{Endpoint, parameter_count};
 use crate::gate::{Gate, Place, Return, Wish};
 use crate::price::{Price, price};
 use crate::text::plain_name;
@@ -32,6 +34,9 @@ use quiet::Quiet;
 const BYTES_PER_TOKEN: u64 = 4;
 /// The estimate may be wrong by a part: a question is refused only beyond a quarter more.
 const WINDOW_SLACK: u64 = 4;
+/// Models with fewer parameters begin in schema mode: those that were tried wrote their tool calls
+/// as text or answered without any.
+const SMALL_MODEL_PARAMETERS: u64 = 4_000_000_000;
 /// About how many tokens an image is.
 const TOKENS_PER_IMAGE: u64 = 1_500;
 
@@ -50,6 +55,8 @@ pub(crate) struct HttpModel {
     pub gate: Arc<Gate>,
     pub warm: Option<Arc<Warm>>,
     pub learned: Arc<Learned>,
+    /// What a local server said about the size of the model, once it was needed.
+    pub parameter_count: OnceCell<Option<u64>>,
 }
 
 /// Why an exchange gave no answer.
@@ -76,7 +83,7 @@ impl Model for HttpModel {
         request: ModelRequest,
         deltas: &dyn DeltaSink,
     ) -> Result<ModelAnswer, ModelError> {
-        let known = self.learned.mode(&self.name, self.facts.tools);
+        let known = self.known_mode().await;
         let mut mode = match request.options.in_words {
             true => after_text_call(known, self.facts.tools),
             false => known,
@@ -86,6 +93,7 @@ impl Model for HttpModel {
                 Ok(answer) => {
                     if calls_a_tool(&answer) {
                         self.learned.called(&self.name, known, mode);
+                        self.prove(mode);
                     }
                     return Ok(answer);
                 }
@@ -130,9 +138,12 @@ impl HttpModel {
             has_fallback: request.options.has_fallback,
             tokens,
         });
+        let is_unproven = mode == ToolMode::Native && self.is_unproven(request);
         let quiet = HeldOnly(deltas);
         let hold_back = HoldBack::new(deltas);
         let sink: &dyn DeltaSink = match mode {
+            // It may not be the reply that counts.
+            ToolMode::Native if is_unproven => &quiet,
             ToolMode::Native => &hold_back,
             // What it writes is a step to be read, not words for the reader.
             ToolMode::Schema | ToolMode::Fenced => &quiet,
@@ -151,11 +162,75 @@ impl HttpModel {
             let shown = mode == ToolMode::Native && hold_back.has_shown();
             return Err(self.wrote_call(&answer, mode, shown).into());
         }
+        if is_unproven && calls_nothing(&answer) {
+            return Err(self.called_nothing(&answer).into());
+        }
         match mode {
+            ToolMode::Native if is_unproven => show(&answer, deltas),
             ToolMode::Native => hold_back.release(),
             ToolMode::Schema | ToolMode::Fenced => show(&answer, deltas),
         }
         Ok(answer)
+    }
+
+    /// The tool mode in which a turn begins.
+    async fn known_mode(&self) -> ToolMode {
+        let known = self.learned.mode(&self.name, self.facts.tools);
+        match known {
+            ToolMode::Native if self.is_unknown() && self.is_small().await => ToolMode::Schema,
+            ToolMode::Native | ToolMode::Schema | ToolMode::Fenced => known,
+        }
+    }
+
+    /// Whether it has to be found out if the model uses the wire's tool calls: local servers accept
+    /// tools for models that were not trained for them.
+    fn is_unknown(&self) -> bool {
+        self.facts.local
+            && self.facts.tools == ToolSetting::Auto
+            && !self.learned.is_native(&self.name)
+    }
+
+    /// Whether the server says that the model is a small one.
+    async fn is_small(&self) -> bool {
+        let asked = self.parameter_count.get_or_init(|| async {
+            let endpoint = Endpoint {
+                vendor: self.provider.name.clone(),
+                base_url: self.provider.base_url.clone(),
+            };
+            parameter_count(&self.client, &endpoint, &self.model).await
+        });
+        asked
+            .await
+            .is_some_and(|count| count < SMALL_MODEL_PARAMETERS)
+    }
+
+    /// Whether a reply without a tool call may come from a model that cannot use the wire's tool
+    /// calls: a local model that was never seen to use them, before the first call of a task. Small
+    /// models then answer from nothing, or advise the user to call the tool.
+    fn is_unproven(&self, request: &ModelRequest) -> bool {
+        let begins = matches!(
+            request.messages.last().map(|last| &**last),
+            Some(Message::User { .. })
+        );
+        begins && !request.tools.is_empty() && self.is_unknown()
+    }
+
+    /// Remembers that a local model uses the wire's tool calls.
+    fn prove(&self, mode: ToolMode) {
+        if self.facts.local && mode == ToolMode::Native && !self.learned.is_native(&self.name) {
+            self.learned.learn(&self.name, mode);
+        }
+    }
+
+    /// The failure of a local model that called no tool at first contact.
+    fn called_nothing(&self, answer: &ModelAnswer) -> ModelError {
+        let usage = answer.usage;
+        let message = format!(
+            "{} called no tool, and is not known to support tool calls; trying schema mode (tools \
+             described in the prompt)",
+            self.name
+        );
+        ModelError::new(Fault::TextCall { usage }, message)
     }
 
     /// The failure of a model that wrote its tool call as text.
@@ -302,6 +377,18 @@ fn calls_a_tool(answer: &ModelAnswer) -> bool {
         AnswerPart::Call { arguments, .. } => matches!(arguments, Arguments::Json(_)),
         AnswerPart::Text(_) | AnswerPart::Reasoning { .. } => false,
     })
+}
+
+/// Whether a reply is complete and has no call, not even one that cannot be read.
+fn calls_nothing(answer: &ModelAnswer) -> bool {
+    let has_call = answer
+        .parts
+        .iter()
+        .any(|part| matches!(part, AnswerPart::Call { .. }));
+    match answer.stop {
+        StopReason::EndTurn | StopReason::ToolUse => !has_call,
+        StopReason::MaxTokens | StopReason::Refusal | StopReason::ContentFilter => false,
+    }
 }
 
 /// Whether the text of a reply is a tool call instead of an answer.
