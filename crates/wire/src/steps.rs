@@ -300,6 +300,9 @@ fn names_a_file(text: &str) -> bool {
     words.filter(|word| !word.contains("://")).any(|word| {
         let word = word.trim_end_matches(|char: char| !char.is_alphanumeric());
         word.rsplit_once('.').is_some_and(|(stem, extension)| {
+            // Chinese text follows a name without a blank.
+            let ascii = extension.find(|char: char| !char.is_ascii());
+            let extension = ascii.map_or(extension, |end| &extension[..end]);
             let stem = stem.rsplit('/').next().unwrap_or(stem);
             stem.chars().filter(|char| char.is_alphanumeric()).count() > 1
                 && extension.len() <= MAX_EXTENSION_CHARS

@@ -323,6 +323,7 @@ fn first_step_of_a_task_that_names_a_file_reads() {
         ("Look at `notes.txt`, please.", &all[..1]),
         ("(see README.md)", &all[..1]),
         ("看看 notes.txt 里写了什么", &all[..1]),
+        ("看看notes.txt里写了什么", &all[..1]),
         ("hello", &all[..]),
         ("Is 3.5 more than 3.14?", &all[..]),
         ("What is https://example.com/a.html?", &all[..]),
