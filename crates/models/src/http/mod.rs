@@ -154,6 +154,14 @@ impl HttpModel {
         // Without tools a fenced reply is the final answer, whatever blocks it contains.
         let steps = mode == ToolMode::Schema || !request.tools.is_empty();
         let answer = match mode {
+            // A server that ignores the schema lets the model reply in plain text.
+            ToolMode::Schema
+                if request.options.in_words
+                    && is_plain(&answer)
+                    && !is_text_call(&answer, request, ToolMode::Native) =>
+            {
+                answer
+            }
             ToolMode::Schema | ToolMode::Fenced if steps => sortie_wire::read_step(answer, mode),
             ToolMode::Native | ToolMode::Schema | ToolMode::Fenced => answer,
         };
@@ -369,6 +377,17 @@ fn returned(result: &Result<ModelAnswer, Failure>) -> Return {
         | Fault::TextCall { .. }
         | Fault::Cancelled => Return::Declined,
     }
+}
+
+/// Returns whether a reply is text that was not meant as a step.
+fn is_plain(answer: &ModelAnswer) -> bool {
+    let mut texts = answer.parts.iter().filter_map(|part| match part {
+        AnswerPart::Text(text) => Some(text),
+        AnswerPart::Reasoning { .. } | AnswerPart::Call { .. } => None,
+    });
+    texts
+        .next()
+        .is_some_and(|text| !sortie_wire::may_be_text_call(text))
 }
 
 /// Returns whether a reply contains a well-formed call.

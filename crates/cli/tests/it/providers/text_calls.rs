@@ -304,6 +304,17 @@ fn local_model_that_needs_no_tool_answers_in_schema_mode() {
     assert_eq!(site.provider.requests().len(), 2, "{:#?}", site.summary());
 }
 
+/// A server may ignore the schema: the second reply in plain text is the answer, as it would have
+/// been without the second prompt.
+#[test]
+fn local_model_that_ignores_the_schema_answers_in_plain_text() {
+    let site = site("", |_| Reply::text("Hello."));
+    let (said, task) = site.run(LOCAL, &[]);
+    assert_eq!(task["status"], "completed", "{task:#} {said:#?}");
+    assert_eq!(task["result"], "Hello.");
+    assert_eq!(site.provider.requests().len(), 2, "{:#?}", site.summary());
+}
+
 /// A local model that calls tools by the wire keeps them, in later processes too, and is then not
 /// asked twice.
 #[test]
@@ -317,8 +328,13 @@ fn local_model_that_calls_tools_by_the_wire_keeps_them() {
         let (said, task) = site.run(LOCAL, &[]);
         assert_eq!(task["result"], expected, "{task:#} {said:#?}");
         assert!(failures(&site, &task).is_empty());
+        assert_eq!(
+            site.provider.requests().len(),
+            requests,
+            "{:#?}",
+            site.summary()
+        );
         let all = site.provider.requests();
-        assert_eq!(all.len(), requests, "{:#?}", site.summary());
         assert!(all.iter().all(|one| !one.asked.tools.is_empty()));
     }
 }
