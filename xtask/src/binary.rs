@@ -16,7 +16,7 @@ pub(crate) fn sortie() -> Result<PathBuf> {
 
 /// The same with its crash points.
 pub(crate) fn with_crash_points() -> Result<PathBuf> {
-    Ok(folder(&["--features", "sortie/crash-points"])?.join("sortie"))
+    Ok(folder(&["--features", "sortie-cli/crash-points"])?.join("sortie"))
 }
 
 /// The folder of all binaries, unoptimised.
@@ -33,6 +33,6 @@ pub(crate) fn folder(more: &[&str]) -> Result<PathBuf> {
 /// The folder of all binaries, optimised.
 pub(crate) fn optimised() -> Result<PathBuf> {
     let mut cargo = shell::cargo(&["build", "--quiet", "--profile", "bench-run"])?;
-    shell::run(cargo.args(["-p", "sortie", "-p", "sortie-bench"]))?;
+    shell::run(cargo.args(["-p", "sortie-cli", "-p", "sortie-bench"]))?;
     Ok(place::target()?.join("bench-run"))
 }

@@ -10,7 +10,7 @@ use crate::shell::cargo;
 use crate::{api, binary, contract, crash, load, place, setup, shell, tidy, web};
 
 /// The features under which the crash tests can kill the binary at chosen points.
-const CRASH_POINTS: &str = "sortie/crash-points";
+const CRASH_POINTS: &str = "sortie-cli/crash-points";
 
 /// A step: its headline and what it does.
 type Step = (&'static str, fn(&Options) -> Result<()>);
