@@ -81,9 +81,12 @@ impl ModelArguments {
         place.refuse(settings, self.record.is_some().then_some("--record"))?;
         let by_flag = self.model.is_some();
         let (name, small_model) = match (self.model.as_deref(), place) {
-            (Some(name), _) => (settings.absolute_model(name), None),
+            (Some(name), _) => (settings.options.absolute_model(name), None),
             (None, Place::Here) => default_models(settings).await?,
-            (None, Place::There(_)) => (settings.configured_model().unwrap_or_default(), None),
+            (None, Place::There(_)) => (
+                settings.options.configured_model().unwrap_or_default(),
+                None,
+            ),
         };
         if name == OFFLINE_MODEL {
             output::note(&t!(settings.lang, "offline-model"));
@@ -91,7 +94,7 @@ impl ModelArguments {
         let fallbacks: Vec<String> = self
             .fallbacks
             .iter()
-            .map(|name| settings.absolute_model(name))
+            .map(|name| settings.options.absolute_model(name))
             .collect();
         Ok(Chosen {
             name,
@@ -105,9 +108,11 @@ impl ModelArguments {
             },
             schema: self
                 .schema
-                .map(|path| read_schema(&settings.folder.join(path)))
+                .map(|path| read_schema(&settings.options.workspace.join(path)))
                 .transpose()?,
-            record: self.record.map(|folder| settings.folder.join(folder)),
+            record: self
+                .record
+                .map(|folder| settings.options.workspace.join(folder)),
         })
     }
 }
@@ -154,10 +159,10 @@ pub(crate) async fn servers_models(settings: &Settings) -> (String, Option<Strin
 /// The configured model; else that of a vendor whose key is set, with its small one; else that of a
 /// server on this machine.
 async fn default_models(settings: &Settings) -> Result<(String, Option<String>), Problem> {
-    if let Some(name) = settings.configured_model() {
+    if let Some(name) = settings.options.configured_model() {
         return Ok((name, None));
     }
-    let variables = &settings.provider_variables;
+    let variables = &settings.options.environment.variables();
     let (name, small, why) = if let Some(found) = suggest_default(variables) {
         (found.model, Some(found.small_model), found.vendor)
     } else {

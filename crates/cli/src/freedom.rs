@@ -1,8 +1,8 @@
 //! What a person lets a run do and spend, as it is typed.
 
 use clap::{Args, ValueEnum};
-use sortie_config::{BudgetConfig, ModeChoice};
-use sortie_core::{Budget, Isolation, MICROS_PER_USD, Mode};
+use sortie::{micros, mode};
+use sortie_core::{Budget, Isolation, Mode};
 use sortie_runtime::NewRun;
 
 use crate::settings::Settings;
@@ -50,33 +50,6 @@ impl FreedomArguments {
         let configured = settings.configuration.config().approvals.mode;
         self.mode.map_or_else(|| mode(configured), Mode::from)
     }
-}
-
-/// A configured mode.
-pub(crate) const fn mode(choice: ModeChoice) -> Mode {
-    match choice {
-        ModeChoice::Default => Mode::Default,
-        ModeChoice::AcceptEdits => Mode::AcceptEdits,
-        ModeChoice::Plan => Mode::Plan,
-        ModeChoice::DontAsk => Mode::DontAsk,
-        ModeChoice::Yolo => Mode::Yolo,
-    }
-}
-
-/// A configured budget.
-pub(crate) fn budget(config: BudgetConfig) -> Budget {
-    Budget {
-        tokens: config.tokens,
-        usd_micros: config.usd.map(micros),
-        tool_calls: config.tool_calls,
-        children: config.children,
-        wall_ms: config.seconds.map(|seconds| seconds.saturating_mul(1000)),
-    }
-}
-
-/// Rounded down: never more than was given.
-fn micros(usd: f64) -> u64 {
-    (usd * MICROS_PER_USD).max(0.0) as u64
 }
 
 fn dollars(text: &str) -> Result<f64, String> {

@@ -8,7 +8,6 @@ mod colors;
 mod commands;
 mod configuration;
 mod engine;
-mod equipment;
 mod exit;
 mod follow;
 mod freedom;
@@ -22,7 +21,6 @@ mod person;
 mod private;
 mod problem;
 mod progress;
-mod provider;
 mod report;
 mod screen;
 mod serving;
@@ -30,10 +28,6 @@ mod session;
 mod settings;
 mod signals;
 mod table;
-mod telemetry;
-mod wiring;
-mod workplace;
-mod workshop;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,23 +36,20 @@ use std::time::Duration;
 use crate::arguments::Arguments;
 use crate::exit::Exit;
 use crate::screen::Screen;
-use crate::settings::{Environment, Settings};
+use crate::settings::{Settings, environment};
 
 /// How long tasks that were dropped may still take to stop their processes.
 const LAST_GRACE: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    // Our own binary is also what takes rights away from itself before it starts a command.
-    let mut words = std::env::args_os().skip(1);
-    if words
-        .next()
-        .is_some_and(|word| word == sortie_sandbox::HELPER_COMMAND)
-    {
-        return sortie_sandbox::run_helper(words);
-    }
+    // Sandboxed commands start this binary again, as their helper.
+    let helper = match sortie::sandbox_helper() {
+        Ok(helper) => helper,
+        Err(exit) => return exit,
+    };
     keep_memory_private();
     let arguments = Arguments::of_process();
-    let settings = match Settings::new(&arguments.global, Environment::of_process()) {
+    let settings = match Settings::new(&arguments.global, environment(), helper) {
         Ok(settings) => settings,
         Err(failed) => return failed.problem.tell(failed.lang).into(),
     };

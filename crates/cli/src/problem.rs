@@ -154,6 +154,24 @@ impl From<StoreError> for Problem {
     }
 }
 
+impl From<sortie::Error> for Problem {
+    fn from(error: sortie::Error) -> Self {
+        match error {
+            sortie::Error::Store(error) => Self::from(error),
+            sortie::Error::Refused(sentence) => Self::Runtime(RuntimeError::Refused(sentence)),
+            sortie::Error::Tools(error) => Self::Runtime(error.into()),
+            sortie::Error::Model(error) => Self::Model(error),
+            sortie::Error::NoModel => Self::NoModel,
+            sortie::Error::NoHome => Self::NoHome,
+            sortie::Error::Workspace { path, source } => Self::Workspace { path, source },
+            sortie::Error::UnknownAgent { name, known } => Self::NoAgent { name, known },
+            sortie::Error::Web(sentence) => Self::Web(sentence),
+            sortie::Error::Io(error) => Self::Process(error),
+            error => Self::Refused(sortie_core::with_causes(&error)),
+        }
+    }
+}
+
 impl From<ModelError> for Problem {
     fn from(error: ModelError) -> Self {
         Self::Model(error)

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use sortie::Builder;
 use sortie_core::{ListFilter, RunId, RunRecord, Timestamp};
-use sortie_models::Directory;
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
 use sortie_text::t;
@@ -17,7 +17,6 @@ use crate::report;
 use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::wiring::Wishes;
 
 /// What stdout gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +64,11 @@ impl<'a> Session<'a> {
         settings: &'a Settings,
         screen: &'a Arc<Screen>,
         place: Place,
-        models: Arc<Directory>,
-        wishes: Wishes,
+        builder: Builder,
     ) -> Result<Self, Problem> {
         place.refuse(settings, settings.own_configuration())?;
         let signals = Signals::listen().map_err(Problem::Process)?;
-        let engine = Engine::start(settings, place, models, wishes).await?;
+        let engine = Engine::start(settings, place, builder).await?;
         if let Some(runtime) = engine.runtime() {
             let recovered = runtime.recovered().given_up.ended.len();
             tracing::debug!(recovered, "the runtime has started");

@@ -15,7 +15,6 @@ use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// How long the model waits before each answer where a person watches.
 const WATCHED_PACE: Duration = Duration::from_millis(120);
@@ -51,8 +50,9 @@ impl Demo {
             None if settings.terminal.progress => WATCHED_PACE,
             None => Duration::ZERO,
         };
-        let models = wiring::models(settings, pace, None);
-        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
+        let models = settings.options.model_directory(pace, None);
+        let session =
+            Session::start(settings, screen, place, settings.builder().models(models)).await?;
         screen.line(&t!(
             settings.lang,
             "demo-intro",

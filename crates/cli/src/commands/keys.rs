@@ -80,7 +80,7 @@ pub(crate) struct Rotate {
 
 impl KeysCommand {
     pub(crate) fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let file = KeyFile::open(&settings.home)?;
+        let file = KeyFile::open(&settings.options.home)?;
         let now = ProcessClock::start().now();
         match self {
             Self::List(list) => list.run(settings, &file),

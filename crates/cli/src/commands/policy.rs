@@ -10,15 +10,13 @@ use sortie_runtime::{Explained, LayerView, NewRun, Planner};
 use sortie_text::t;
 
 use super::tasks;
-use crate::equipment::Equipment;
 use crate::exit::Exit;
-use crate::freedom::{self, ModeArgument};
+use crate::freedom::ModeArgument;
 use crate::output;
 use crate::problem::Problem;
 use crate::report::indented;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring::Wishes;
 
 /// What names of tools of servers begin with.
 const SERVER_TOOL: &str = "mcp__";
@@ -92,13 +90,13 @@ impl Explain {
             .ok()
             .filter(Value::is_object)
             .ok_or_else(|| Problem::Typed(t!(lang, "policy-bad-args")))?;
-        let mut equipment = Equipment::of(settings, Wishes::default())?;
+        let mut assembly = settings.builder().assemble()?;
         let servers = if self.tool.starts_with(SERVER_TOOL) {
-            equipment.add_servers(settings).await?
+            assembly.add_mcp_servers().await?
         } else {
             None
         };
-        let planner = equipment.into_planner(settings)?;
+        let planner = assembly.into_planner()?;
         let spec = self.who.spec(settings, &planner).await?;
         let explained = planner.explained(spec, &self.tool, &arguments)?;
         drop(servers);
@@ -122,9 +120,9 @@ impl Explain {
 
 impl Show {
     async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let mut equipment = Equipment::of(settings, Wishes::default())?;
-        let servers = equipment.add_servers(settings).await?;
-        let planner = equipment.into_planner(settings)?;
+        let mut assembly = settings.builder().assemble()?;
+        let servers = assembly.add_mcp_servers().await?;
+        let planner = assembly.into_planner()?;
         let spec = self.who.spec(settings, &planner).await?;
         drop(servers);
         if self.json {
@@ -158,7 +156,7 @@ impl Who {
         let agent = self.agent.as_deref().unwrap_or_default();
         let mode = settings.configuration.config().approvals.mode;
         let new = NewRun {
-            mode: self.mode.map_or_else(|| freedom::mode(mode), Into::into),
+            mode: self.mode.map_or_else(|| sortie::mode(mode), Into::into),
             lang: settings.lang,
             ..NewRun::new("-", settings.workspace(None)?, &self.model(settings))
         };
@@ -170,10 +168,10 @@ impl Who {
         let named = self
             .model
             .as_deref()
-            .map(|name| settings.absolute_model(name));
-        let variables = &settings.provider_variables;
+            .map(|name| settings.options.absolute_model(name));
+        let variables = &settings.options.environment.variables();
         named
-            .or_else(|| settings.configured_model())
+            .or_else(|| settings.options.configured_model())
             .or_else(|| suggest_default(variables).map(|found| found.model))
             .unwrap_or_else(|| sortie_models::OFFLINE_MODEL.to_owned())
     }

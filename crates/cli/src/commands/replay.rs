@@ -12,13 +12,11 @@ use sortie_text::t;
 use super::tasks;
 use crate::engine::Place;
 use crate::exit::Exit;
-use crate::freedom;
 use crate::output;
 use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// Runs a finished task and its subagents again from their journals, or branches off one
 ///
@@ -111,13 +109,18 @@ impl Replay {
     ) -> Result<Exit, Problem> {
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
-        let model = self.model.map(|name| settings.absolute_model(&name));
-        let models = wiring::models(settings, std::time::Duration::ZERO, None);
+        let model = self
+            .model
+            .map(|name| settings.options.absolute_model(&name));
+        let models = settings
+            .options
+            .model_directory(std::time::Duration::ZERO, None);
         // A server has models of its own, and says so itself.
         if let (Place::Here, Some(model)) = (&place, &model) {
             models.find(model)?;
         }
-        let session = Session::start(settings, screen, place, models, Wishes::default()).await?;
+        let session =
+            Session::start(settings, screen, place, settings.builder().models(models)).await?;
         let fork = Fork {
             point,
             model,
@@ -125,7 +128,7 @@ impl Replay {
             mode: if self.yes {
                 Mode::Yolo
             } else {
-                freedom::mode(settings.configuration.config().approvals.mode)
+                sortie::mode(settings.configuration.config().approvals.mode)
             },
         };
         let run = match session.engine().fork(fork).await {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use clap::Args;
 use sortie_core::{ListFilter, RunId, RunRecord, Status};
@@ -18,7 +17,6 @@ use crate::report;
 use crate::screen::Screen;
 use crate::session::{Everything, Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// Goes on with everything that an earlier process left unfinished
 ///
@@ -49,12 +47,8 @@ impl Resume {
         let own = self.max_concurrent.is_some().then_some("--max-concurrent");
         place.refuse(settings, own)?;
         let unfinished = unfinished_roots(settings).await?;
-        let models = wiring::models(settings, Duration::ZERO, None);
-        let wishes = Wishes {
-            max_concurrent: self.max_concurrent,
-            ..Wishes::default()
-        };
-        let session = Session::start(settings, screen, place, models, wishes).await?;
+        let builder = settings.builder().max_concurrent(self.max_concurrent);
+        let session = Session::start(settings, screen, place, builder).await?;
         match self.id {
             Some(id) => one(settings, session, &id, Format::of(self.json, false)).await,
             None => everything(settings, screen, session, &unfinished, self.json).await,
@@ -64,7 +58,7 @@ impl Resume {
 
 /// The first runs of all trees that have not ended and that nobody has paused.
 async fn unfinished_roots(settings: &Settings) -> Result<BTreeSet<RunId>, Problem> {
-    let store = wiring::read_store(settings)?;
+    let store = settings.options.read_store()?;
     let filter = ListFilter {
         statuses: vec![Status::Pending, Status::Running],
         ..ListFilter::default()

@@ -17,7 +17,6 @@ use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// How much of stdin is read: more than the longest instruction can have, so that what is longer shows.
 const MAX_INPUT_BYTES: u64 = 4 * (MAX_TASK_CHARS as u64 + 1);
@@ -75,7 +74,9 @@ impl Run {
         let own = self.max_concurrent.is_some().then_some("--max-concurrent");
         place.refuse(settings, own)?;
         let chosen = self.model.choose(settings, &place).await?;
-        let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
+        let models = settings
+            .options
+            .model_directory(Duration::ZERO, chosen.record.clone());
         chosen.check(&place, &*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
@@ -88,13 +89,13 @@ impl Run {
             ..chosen.run(prompt, workspace)
         };
         let new = self.freedom.given_to(new, settings);
-        let wishes = Wishes {
-            small_model,
-            max_concurrent: self.max_concurrent,
-            max_depth: self.max_depth,
-            ..Wishes::default()
-        };
-        let session = Session::start(settings, screen, place, models, wishes).await?;
+        let builder = settings
+            .builder()
+            .models(models)
+            .small_model(small_model)
+            .max_concurrent(self.max_concurrent)
+            .max_depth(self.max_depth);
+        let session = Session::start(settings, screen, place, builder).await?;
         session
             .run(new, Format::of(self.json, self.stream_json))
             .await

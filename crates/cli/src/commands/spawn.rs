@@ -21,7 +21,6 @@ use crate::problem::Problem;
 use crate::screen::Screen;
 use crate::session::{Format, Session};
 use crate::settings::Settings;
-use crate::wiring::{self, Wishes};
 
 /// Runs one subagent as a background task, without a main agent
 ///
@@ -81,7 +80,9 @@ impl Spawn {
         settings.check_configuration()?;
         let place = Place::find(settings).await?;
         let chosen = self.model.choose(settings, &place).await?;
-        let models = wiring::models(settings, Duration::ZERO, chosen.record.clone());
+        let models = settings
+            .options
+            .model_directory(Duration::ZERO, chosen.record.clone());
         chosen.check(&place, &*models)?;
         let small_model = chosen.small_model.clone();
         let new = NewRun {
@@ -94,13 +95,12 @@ impl Spawn {
             ..chosen.run(task, workspace).in_background()
         };
         let new = self.freedom.given_to(new, settings);
-        let wishes = Wishes {
-            small_model,
-            only_admits: self.detach,
-            ..Wishes::default()
-        };
+        let mut builder = settings.builder().models(models).small_model(small_model);
+        if self.detach {
+            builder = builder.admit_only();
+        }
         let format = Format::of(self.json, false);
-        let session = Session::start(settings, screen, place, models, wishes).await?;
+        let session = Session::start(settings, screen, place, builder).await?;
         let run = match session.engine().create(new).await {
             Ok(run) => run,
             Err(error) => return Err(session.failed(error).await),
@@ -167,7 +167,7 @@ fn sink(settings: &Settings, address: &str) -> Result<SinkAddress, Problem> {
     match address.split_once(':') {
         Some(("file", path)) if !path.is_empty() => Ok(SinkAddress {
             scheme: "file".to_owned(),
-            target: without_links(&settings.folder.join(path))
+            target: without_links(&settings.options.workspace.join(path))
                 .display()
                 .to_string(),
         }),

@@ -8,14 +8,13 @@ mod place;
 mod remote;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
+use sortie::{Builder, Sortie};
 use sortie_core::{
     ListFilter, OpenRequest, Replied, Reply, RequestFilter, RequestId, RunId, RunRecord,
     SessionKey, Status, StoreError, Timestamp,
 };
-use sortie_models::Directory;
 use sortie_runtime::{Agents, Fork, NewRun, Runtime, RuntimeError};
 use tokio::time::Instant;
 
@@ -25,7 +24,6 @@ use remote::Remote;
 
 use crate::problem::Problem;
 use crate::settings::Settings;
-use crate::wiring::{self, Started, Wishes};
 
 /// How long a command that found no server tries to take the store: a server that starts meanwhile has
 /// written its file long before.
@@ -37,7 +35,7 @@ const RACE_PAUSE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) enum Engine {
     /// A runtime of this process.
-    Own(Box<Started>),
+    Own(Box<Sortie>),
     /// A server.
     Server(Box<Remote>),
 }
@@ -56,13 +54,13 @@ impl Engine {
     pub(crate) async fn start(
         settings: &Settings,
         place: Place,
-        models: Arc<Directory>,
-        wishes: Wishes,
+        builder: Builder,
     ) -> Result<Self, Problem> {
         match place {
             Place::Here => {
-                let started = wiring::start(settings, models, wishes).await?;
-                Ok(Self::Own(Box::new(started)))
+                #[cfg(feature = "crash-points")]
+                settings.arm_crash_points()?;
+                Ok(Self::Own(Box::new(builder.build().await?)))
             }
             Place::There(client) => Ok(Self::Server(Box::new(Remote::open(settings, *client)?))),
         }
@@ -70,15 +68,11 @@ impl Engine {
 
     /// One that writes and delivers, and, where it is this process, executes nothing.
     pub(crate) async fn idle(settings: &Settings) -> Result<Self, Problem> {
-        let wishes = Wishes {
-            only_admits: true,
-            ..Wishes::default()
-        };
-        let models = wiring::models(settings, Duration::ZERO, None);
+        let builder = settings.builder().admit_only();
         let deadline = Instant::now() + LOST_RACE;
         loop {
             let place = Place::find(settings).await?;
-            let started = Self::start(settings, place, Arc::clone(&models), wishes.clone()).await;
+            let started = Self::start(settings, place, builder.clone()).await;
             match started {
                 // A server that starts took the store between the look and the attempt: it is found next.
                 Err(Problem::Runtime(RuntimeError::Store(StoreError::Locked { .. })))
@@ -94,7 +88,7 @@ impl Engine {
     /// The runtime, if it is of this process.
     pub(crate) fn runtime(&self) -> Option<&Runtime> {
         match self {
-            Self::Own(own) => Some(&own.runtime),
+            Self::Own(own) => Some(own.runtime()),
             Self::Server(_) => None,
         }
     }
@@ -102,7 +96,7 @@ impl Engine {
     /// Listens to what happens from now on.
     pub(crate) async fn listen(&self) -> Result<Feed, Problem> {
         match self {
-            Self::Own(own) => Ok(Feed::Own(own.runtime.subscribe())),
+            Self::Own(own) => Ok(Feed::Own(own.runtime().subscribe())),
             Self::Server(server) => Ok(server.listen().await?),
         }
     }
@@ -110,7 +104,7 @@ impl Engine {
     /// The agents that runs can be made from, as far as this process knows.
     pub(crate) fn agents(&self) -> &Agents {
         match self {
-            Self::Own(own) => own.runtime.agents(),
+            Self::Own(own) => own.runtime().agents(),
             Self::Server(server) => &server.agents,
         }
     }
@@ -119,7 +113,7 @@ impl Engine {
     pub(crate) fn now(&self) -> Timestamp {
         use sortie_core::Clock as _;
         match self {
-            Self::Own(own) => own.runtime.now(),
+            Self::Own(own) => own.runtime().now(),
             Self::Server(server) => server.clock.now(),
         }
     }
@@ -135,7 +129,7 @@ impl Engine {
     /// One record.
     pub(crate) async fn get(&self, run: RunId) -> Result<RunRecord, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.get(run).await?),
+            Self::Own(own) => Ok(own.runtime().get(run).await?),
             Self::Server(server) => Ok(server.store.get(run).await?),
         }
     }
@@ -143,7 +137,7 @@ impl Engine {
     /// The run that a person means by a prefix.
     pub(crate) async fn resolve(&self, prefix: &str) -> Result<RunId, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.resolve(prefix).await?),
+            Self::Own(own) => Ok(own.runtime().resolve(prefix).await?),
             Self::Server(server) => Ok(server.store.resolve(prefix).await?),
         }
     }
@@ -151,7 +145,7 @@ impl Engine {
     /// Records, newest first.
     pub(crate) async fn list(&self, filter: ListFilter) -> Result<Vec<RunRecord>, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.list(filter).await?),
+            Self::Own(own) => Ok(own.runtime().list(filter).await?),
             Self::Server(server) => Ok(server.store.list(filter).await?),
         }
     }
@@ -162,7 +156,7 @@ impl Engine {
         filter: RequestFilter,
     ) -> Result<Vec<OpenRequest>, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.requests(filter).await?),
+            Self::Own(own) => Ok(own.runtime().requests(filter).await?),
             Self::Server(server) => Ok(server.store.requests(filter).await?),
         }
     }
@@ -170,7 +164,7 @@ impl Engine {
     /// Makes a run.
     pub(crate) async fn create(&self, new: NewRun) -> Result<RunId, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.create(new).await?),
+            Self::Own(own) => Ok(own.runtime().create(new).await?),
             Self::Server(server) => Ok(server.create(new).await?),
         }
     }
@@ -178,7 +172,7 @@ impl Engine {
     /// Makes a run that branches off another.
     pub(crate) async fn fork(&self, fork: Fork) -> Result<RunId, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.fork(fork).await?),
+            Self::Own(own) => Ok(own.runtime().fork(fork).await?),
             Self::Server(server) => server.fork(fork).await,
         }
     }
@@ -187,7 +181,7 @@ impl Engine {
     pub(crate) async fn cancel(&self, run: RunId, reason: &str) -> Result<Stopped, Problem> {
         match self {
             Self::Own(own) => {
-                let report = own.runtime.cancel(run, reason).await?;
+                let report = own.runtime().cancel(run, reason).await?;
                 Ok(Stopped {
                     ended: report.ended.iter().map(|ended| ended.run).collect(),
                     already_ended: report.already_ended,
@@ -200,7 +194,7 @@ impl Engine {
     /// Removes a run and everything below it; says how many.
     pub(crate) async fn delete(&self, run: RunId) -> Result<u64, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.delete(run).await?),
+            Self::Own(own) => Ok(own.runtime().delete(run).await?),
             Self::Server(server) => Ok(server.delete(run).await?),
         }
     }
@@ -208,7 +202,7 @@ impl Engine {
     /// What a run changed in its worktree.
     pub(crate) async fn diff(&self, run: RunId) -> Result<String, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.diff(run).await?),
+            Self::Own(own) => Ok(own.runtime().diff(run).await?),
             Self::Server(server) => Ok(server.diff(run).await?),
         }
     }
@@ -216,7 +210,7 @@ impl Engine {
     /// Brings it into the checkout; says which files.
     pub(crate) async fn apply(&self, run: RunId) -> Result<Vec<String>, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.apply(run).await?),
+            Self::Own(own) => Ok(own.runtime().apply(run).await?),
             Self::Server(server) => Ok(server.apply(run).await?),
         }
     }
@@ -224,7 +218,7 @@ impl Engine {
     /// Throws it away.
     pub(crate) async fn discard(&self, run: RunId) -> Result<(), Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.discard(run).await?),
+            Self::Own(own) => Ok(own.runtime().discard(run).await?),
             Self::Server(server) => Ok(server.discard(run).await?),
         }
     }
@@ -232,7 +226,7 @@ impl Engine {
     /// Lets a run and everything below it rest.
     pub(crate) async fn pause(&self, run: RunId) -> Result<(), Problem> {
         match self {
-            Self::Own(own) => own.runtime.pause(run).await.map(drop)?,
+            Self::Own(own) => own.runtime().pause(run).await.map(drop)?,
             Self::Server(server) => server.pause(run).await.map(drop)?,
         }
         Ok(())
@@ -241,7 +235,7 @@ impl Engine {
     /// Lets them go on.
     pub(crate) async fn unpause(&self, run: RunId) -> Result<(), Problem> {
         match self {
-            Self::Own(own) => own.runtime.unpause(run).await.map(drop)?,
+            Self::Own(own) => own.runtime().unpause(run).await.map(drop)?,
             Self::Server(server) => server.unpause(run).await.map(drop)?,
         }
         Ok(())
@@ -250,7 +244,7 @@ impl Engine {
     /// Makes a run like one that has ended.
     pub(crate) async fn retry(&self, run: RunId) -> Result<RunId, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.retry(run).await?),
+            Self::Own(own) => Ok(own.runtime().retry(run).await?),
             Self::Server(server) => Ok(server.retry(run).await?),
         }
     }
@@ -258,7 +252,7 @@ impl Engine {
     /// Adds to a run's instruction.
     pub(crate) async fn steer(&self, run: RunId, text: &str) -> Result<(), Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.steer(run, text).await?),
+            Self::Own(own) => Ok(own.runtime().steer(run, text).await?),
             Self::Server(server) => Ok(server.steer(run, text).await?),
         }
     }
@@ -270,7 +264,7 @@ impl Engine {
         reply: Reply,
     ) -> Result<Replied, Problem> {
         match self {
-            Self::Own(own) => Ok(own.runtime.reply(request, reply).await?),
+            Self::Own(own) => Ok(own.runtime().reply(request, reply).await?),
             Self::Server(server) => server.reply(request, reply).await,
         }
     }
@@ -285,7 +279,7 @@ impl Engine {
         match self {
             Self::Own(own) => {
                 let session = session.in_folder(folder);
-                Ok(own.runtime.revoke(None, &session, rule).await?)
+                Ok(own.runtime().revoke(None, &session, rule).await?)
             }
             Self::Server(server) => Ok(server.revoke(session, folder, rule).await?),
         }

@@ -30,7 +30,7 @@ impl Place {
     pub(crate) async fn find(settings: &Settings) -> Result<Self, Problem> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let waits_for = match serving::look(&settings.home).map_err(Problem::Process)? {
+            let waits_for = match serving::look(&settings.options.home).map_err(Problem::Process)? {
                 Found::Nobody => return Ok(Self::Here),
                 Found::Starting(file) => Problem::Refused(t!(
                     settings.lang,
@@ -44,7 +44,9 @@ impl Place {
                         Err(error) if error.may_pass() => error.into(),
                         // It may have been started again in between, and have another secret.
                         Err(error @ ClientError::Stranger { .. })
-                            if !file.holds(&settings.home).map_err(Problem::Process)? =>
+                            if !file
+                                .holds(&settings.options.home)
+                                .map_err(Problem::Process)? =>
                         {
                             error.into()
                         }
@@ -88,13 +90,13 @@ fn refusal(settings: &Settings, client: &Client, flag: &str) -> Problem {
 
 /// The token of this machine's administrator.
 pub(crate) fn token(settings: &Settings) -> Result<Token, Problem> {
-    let home = &settings.home;
+    let home = &settings.options.home;
     // With the secret of `server.json`, another program could pass for the server and be sent the token.
     private::refuse_leaked(settings, &[serving::token_path(home), serving::path(home)])?;
-    serving::read_token(&settings.home)
+    serving::read_token(&settings.options.home)
         .map(Token::new)
         .map_err(|source| Problem::Token {
-            path: serving::token_path(&settings.home),
+            path: serving::token_path(&settings.options.home),
             source,
         })
 }

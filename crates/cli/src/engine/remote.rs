@@ -14,10 +14,10 @@ use sortie_store::ReadStore;
 
 use super::Stopped;
 use super::feed::Feed;
+use crate::lock;
 use crate::problem::Problem;
 use crate::serving::{self, Found};
 use crate::settings::Settings;
-use crate::{lock, wiring, workplace};
 
 /// A server and the store beside it.
 #[derive(Debug)]
@@ -31,20 +31,13 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(super) fn open(settings: &Settings, client: Client) -> Result<Self, Problem> {
-        let mut agents = Agents::built_in(settings.lang);
-        let files = workplace::agent_files(settings, &agents, &[]);
-        workplace::add_agents(
-            &files,
-            &mut agents,
-            &mut sortie_runtime::Settings::default(),
-        );
-        let home = settings.home.clone();
+        let home = settings.options.home.clone();
         Ok(Self {
             client: client.with_finder(move || found(&home)),
-            store: Arc::new(wiring::read_store(settings)?),
+            store: Arc::new(settings.options.read_store()?),
             clock: ProcessClock::start(),
-            agents,
-            home: settings.home.clone(),
+            agents: settings.options.agents(),
+            home: settings.options.home.clone(),
         })
     }
 

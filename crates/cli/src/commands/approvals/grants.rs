@@ -13,7 +13,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// Lists what was allowed for a whole session
 #[derive(Debug, Args)]
@@ -43,7 +42,11 @@ impl Grants {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
         let session = self.session.unwrap_or_else(SessionKey::cli);
         let session = session.in_folder(&settings.workspace(None)?);
-        let grants = wiring::read_store(settings)?.grants(None, &session).await?;
+        let grants = settings
+            .options
+            .read_store()?
+            .grants(None, &session)
+            .await?;
         if self.json {
             let all: Vec<_> = grants
                 .iter()

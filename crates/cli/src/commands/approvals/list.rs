@@ -14,7 +14,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// How much of a request one line shows; `sortie approvals show` has all of it.
 const WHAT_COLUMNS: usize = 60;
@@ -34,7 +33,7 @@ pub(super) struct List {
 
 impl List {
     pub(super) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let filter = RequestFilter {
             replied: self.all,
             ..RequestFilter::default()

@@ -17,7 +17,6 @@ use crate::exit::Exit;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table;
-use crate::wiring;
 
 /// How much of a request one line has.
 const WHAT_CHARS: usize = 4_000;
@@ -65,7 +64,7 @@ impl Approvals {
 
 /// The request that a person means.
 async fn find(settings: &Settings, id: &str) -> Result<OpenRequest, Problem> {
-    match wiring::read_store(settings)?.find_request(id).await {
+    match settings.options.read_store()?.find_request(id).await {
         Ok(request) => Ok(request),
         Err(StoreError::NotFound(_)) => Err(Problem::Nothing(t!(
             settings.lang,

@@ -6,20 +6,19 @@ use sortie_text::t;
 
 use super::Check;
 use crate::settings::Settings;
-use crate::workshop;
 
 /// Which sandbox would be used, and what each of its parts can do.
 pub(super) fn checks(settings: &Settings) -> Vec<Check> {
     let lang = settings.lang;
-    match workshop::offer(settings) {
-        Ok(offer) => vec![
+    match settings.options.probe_sandbox() {
+        Some(offer) => vec![
             chosen(settings, &offer),
             bubblewrap(settings, &offer),
             namespaces(settings, &offer),
             landlock(settings, &offer),
             control_groups(settings, &offer),
         ],
-        Err(_) => vec![Check::warn(
+        None => vec![Check::warn(
             "sandbox",
             t!(lang, "doctor-unknown"),
             t!(lang, "doctor-sandbox-todo"),

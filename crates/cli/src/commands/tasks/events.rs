@@ -44,7 +44,7 @@ impl Events {
             if !self.follow || record.status.is_terminal() {
                 return Ok(Exit::Ok);
             }
-            if is_free(&settings.home) {
+            if is_free(&settings.options.home) {
                 output::note(&t!(settings.lang, "watch-left-alone"));
                 return Ok(Exit::Ok);
             }

@@ -18,7 +18,6 @@ use crate::output;
 use crate::problem::Problem;
 use crate::settings::Settings;
 use crate::table::{self, Look};
-use crate::wiring;
 
 /// Follows what is active until nothing is
 ///
@@ -35,7 +34,7 @@ type Shown = (Status, u8, u32);
 
 impl Watch {
     pub(crate) async fn run(self, settings: &Settings) -> Result<Exit, Problem> {
-        let store = wiring::read_store(settings)?;
+        let store = settings.options.read_store()?;
         let mut view = View::new(settings, self.json);
         loop {
             let active = active(&store).await?;
@@ -47,7 +46,7 @@ impl Watch {
                 }
                 return Ok(Exit::Ok);
             }
-            if is_free(&settings.home) {
+            if is_free(&settings.options.home) {
                 output::note(&t!(settings.lang, "watch-left-alone"));
                 return Ok(Exit::Ok);
             }

@@ -1,14 +1,16 @@
-//! Configuration as the models and the runtime want it.
+//! Configuration in the units and names that the models and the runtime use.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use sortie_config::{
-    AgentConfig, CleanupChoice, Config, IsolationChoice, ModelConfig, PolicyConfig, ProviderConfig,
-    RulesConfig, SandboxChoice, SubagentsConfig, ToolCalling, Wire,
+    AgentConfig, BudgetConfig, CleanupChoice, Config, IsolationChoice, ModeChoice, ModelConfig,
+    PolicyConfig, ProviderConfig, RulesConfig, SandboxChoice, SubagentsConfig, ToolCalling, Wire,
 };
-use sortie_core::{Cleanup, Confinement, Isolation, Rules, Sampling, SandboxMode};
+use sortie_core::{
+    Budget, Cleanup, Confinement, Isolation, MICROS_PER_USD, Mode, Rules, Sampling, SandboxMode,
+};
 use sortie_models::{
     DirectorySettings, ModelSettings, Price, ProviderSettings, Secret, ToolSetting,
 };
@@ -16,36 +18,35 @@ use sortie_runtime::{
     AgentSettings, ApprovalSettings, ModelDefaults, PolicySettings, RunDefaults, SkillSettings,
 };
 
-use crate::freedom;
-use crate::settings::Settings;
+use crate::Options;
 
-/// The file in the home folder that keeps what was learned about models.
+/// The file in the home folder that records how models take tools.
 const LEARNED_FILE: &str = "models.json";
 
-/// What the directory of models needs to know.
+/// Returns the settings of the directory of models.
 pub(crate) fn directory(
-    settings: &Settings,
+    options: &Options,
     pace: Duration,
     record: Option<PathBuf>,
 ) -> DirectorySettings {
-    let config = settings.configuration.config();
-    let variables = &settings.provider_variables;
+    let config = &options.config;
+    let variables = options.environment.variables();
     DirectorySettings {
         pace,
-        base: settings.folder.clone(),
+        base: options.workspace.clone(),
         providers: config
             .providers
             .iter()
-            .map(|(name, provider)| (name.clone(), provider_settings(provider, variables)))
+            .map(|(name, provider)| (name.clone(), provider_settings(provider, &variables)))
             .collect(),
         models: config
             .models
             .iter()
             .map(|(name, model)| (name.clone(), model_settings(model)))
             .collect(),
-        environment: variables.clone(),
+        environment: variables,
         record,
-        learned: Some(settings.home.join(LEARNED_FILE)),
+        learned: Some(options.home.join(LEARNED_FILE)),
     }
 }
 
@@ -102,7 +103,7 @@ fn model_settings(model: &ModelConfig) -> ModelSettings {
             ToolCalling::Fenced => ToolSetting::Fenced,
         }),
         context_window: model.context_window,
-        // Half a price is no price; `Configuration` has said so.
+        // A cost needs both prices; loading the configuration has warned about half a price.
         price: model.price.as_ref().and_then(|price| {
             Some(Price {
                 input: price.input?,
@@ -116,15 +117,15 @@ fn model_settings(model: &ModelConfig) -> ModelSettings {
     }
 }
 
-/// The runtime's settings as they were configured.
-pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
-    let config = settings.configuration.config();
+/// Returns the runtime's settings as configured. No approver is present.
+pub(crate) fn runtime(options: &Options) -> sortie_runtime::Settings {
+    let config = &options.config;
     let subagents = &config.subagents;
-    let name = |model: &Option<String>| model.as_deref().map(|name| settings.absolute_model(name));
+    let name = |model: &Option<String>| model.as_deref().map(|name| options.absolute_model(name));
     let defaults = sortie_runtime::Settings::default();
     let mut runtime = sortie_runtime::Settings {
-        owner: settings.command.clone(),
-        lang: settings.lang,
+        owner: options.command.clone(),
+        lang: options.lang,
         subagents_enabled: subagents.enabled,
         allowed_agents: subagents.allowed_agents.clone(),
         allowed_models: subagents.allowed_models.clone(),
@@ -155,7 +156,7 @@ pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
         },
         policy: policy(&config.policy, subagents),
         approvals: ApprovalSettings {
-            wait: settings.terminal.has_person(),
+            wait: false,
             expiry: Duration::from_secs(config.approvals.expiry_seconds),
         },
         confinement: Confinement {
@@ -174,13 +175,13 @@ pub(crate) fn runtime(settings: &Settings) -> sortie_runtime::Settings {
         main: RunDefaults {
             max_iterations: config.main.max_iterations,
             timeout: seconds(config.main.timeout_seconds),
-            budget: freedom::budget(config.budget),
+            budget: budget(config.budget),
             ..defaults.main
         },
         child: RunDefaults {
             max_iterations: subagents.max_iterations,
             timeout: seconds(subagents.timeout_seconds),
-            budget: freedom::budget(subagents.budget),
+            budget: budget(subagents.budget),
             ..defaults.child
         },
         archive_after: seconds(subagents.archive_after_minutes.saturating_mul(60)),
@@ -232,8 +233,8 @@ fn agent_settings(config: &Config, agent: &AgentConfig) -> AgentSettings {
             approve: agent.tools.approve.clone().unwrap_or_default(),
         },
         delegate_ceiling: agent.delegate_ceiling.clone(),
-        budget: freedom::budget(agent.budget),
-        mode: agent.mode.map(freedom::mode),
+        budget: budget(agent.budget),
+        mode: agent.mode.map(mode),
         isolation: agent.isolation.map(|isolation| match isolation {
             IsolationChoice::None => Isolation::None,
             IsolationChoice::Worktree => Isolation::Worktree,
@@ -276,6 +277,33 @@ fn rules(layer: &RulesConfig) -> Rules {
         deny: layer.deny.clone(),
         ask: layer.ask.clone(),
         approve: layer.approve.clone(),
+    }
+}
+
+/// Converts a configured budget.
+pub(crate) fn budget(config: BudgetConfig) -> Budget {
+    Budget {
+        tokens: config.tokens,
+        usd_micros: config.usd.map(micros),
+        tool_calls: config.tool_calls,
+        children: config.children,
+        wall_ms: config.seconds.map(|seconds| seconds.saturating_mul(1000)),
+    }
+}
+
+/// Converts US dollars to millionths, rounded down: never more than was configured.
+pub fn micros(usd: f64) -> u64 {
+    (usd * MICROS_PER_USD).max(0.0) as u64
+}
+
+/// Converts a configured mode.
+pub const fn mode(choice: ModeChoice) -> Mode {
+    match choice {
+        ModeChoice::Default => Mode::Default,
+        ModeChoice::AcceptEdits => Mode::AcceptEdits,
+        ModeChoice::Plan => Mode::Plan,
+        ModeChoice::DontAsk => Mode::DontAsk,
+        ModeChoice::Yolo => Mode::Yolo,
     }
 }
 

@@ -1,26 +1,68 @@
 //! Where traces of runs go: as configured, else as the standard variables of OpenTelemetry say.
 
-use sortie_telemetry::{Endpoint, TelemetryConfig};
+use std::sync::Arc;
+use std::time::Duration;
 
-use crate::settings::Settings;
+use sortie_runtime::Runtime;
+use sortie_store::SqliteStore;
+use sortie_telemetry::{Endpoint, Telemetry, TelemetryConfig};
+use sortie_text::t;
 
-/// Where collectors are, for everything.
+use crate::Options;
+use crate::notices::Notices;
+
+/// How long the last spans may take to be sent.
+const FLUSH_LIMIT: Duration = Duration::from_secs(3);
+/// The collector's address for all signals.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
-/// Where they take traces: an address that nothing is added to.
+/// The collector's address for traces; no path is appended to it.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-/// What requests to them carry: `name=value,name=value`, values percent-encoded.
+/// Headers of every request: `name=value,name=value`, values percent-encoded.
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
-/// What requests with traces carry besides, and rather.
+/// Headers of requests with traces; they override those of [`HEADERS`].
 const TRACES_HEADERS: &str = "OTEL_EXPORTER_OTLP_TRACES_HEADERS";
-/// Switches everything off.
+/// Disables telemetry if `true`.
 const DISABLED: &str = "OTEL_SDK_DISABLED";
 
-/// What to send where; `None` if nobody wants traces.
-pub(crate) fn config(settings: &Settings) -> Option<TelemetryConfig> {
-    let configured = &settings.configuration.config().telemetry;
-    // OpenTelemetry says that an empty value counts as none.
+/// Starts to export traces, if a collector is configured. A failure is reported, and the runtime
+/// works without traces.
+pub(crate) fn start(
+    options: &Options,
+    notices: &Notices,
+    runtime: &Runtime,
+    store: Arc<SqliteStore>,
+) -> Option<Telemetry> {
+    let config = config(options)?;
+    match Telemetry::start(&config, runtime.subscribe(), store) {
+        Ok(telemetry) => Some(telemetry),
+        Err(error) => {
+            let problem = sortie_core::with_causes(&error);
+            notices.send(t!(options.lang, "telemetry-off", problem = problem));
+            None
+        }
+    }
+}
+
+/// Flushes pending spans. Call it after the runtime has shut down.
+pub(crate) async fn flush(telemetry: Option<Telemetry>) {
+    if let Some(telemetry) = telemetry {
+        telemetry.stop(FLUSH_LIMIT).await;
+    }
+}
+
+/// Returns the values of all headers, which may be secrets.
+pub(crate) fn header_values(options: &Options) -> Vec<String> {
+    let headers = config(options).map(|config| config.headers);
+    let headers = headers.into_iter().flatten();
+    headers.map(|(_, value)| value).collect()
+}
+
+/// Returns the collector and what to send there; `None` if telemetry is off.
+fn config(options: &Options) -> Option<TelemetryConfig> {
+    let configured = &options.config.telemetry;
+    // OpenTelemetry defines that an empty value counts as unset.
     let variable = |name: &str| {
-        let value = settings.provider_variables.get(name)?.trim();
+        let value = options.environment.text(name)?.trim();
         (!value.is_empty()).then(|| value.to_owned())
     };
     if variable(DISABLED).is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -32,7 +74,7 @@ pub(crate) fn config(settings: &Settings) -> Option<TelemetryConfig> {
     };
     let (endpoint, mut headers) = match &configured.endpoint {
         Some(endpoint) => (Endpoint::Base(endpoint.clone()), Headers::default()),
-        // Headers of the environment are for the place that the environment names.
+        // Headers of the environment belong to the collector that the environment names.
         None => {
             let endpoint = of_environment()?;
             let mut headers = Headers::default();
@@ -56,12 +98,12 @@ pub(crate) fn config(settings: &Settings) -> Option<TelemetryConfig> {
     })
 }
 
-/// Headers, each name once.
+/// Headers with unique names.
 #[derive(Default)]
 struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// Adds these; of those that are there already, the last one counts.
+    /// Sets headers; a later value replaces an earlier one of the same name.
     fn set_all(&mut self, pairs: Vec<(String, String)>) {
         for (name, value) in pairs {
             self.0
@@ -79,7 +121,7 @@ fn parse_headers(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The text without percent-encoding; what is not encoded well stays as it is.
+/// Decodes percent-encoding; malformed sequences stay as they are.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
