@@ -1,4 +1,4 @@
-//! A durable subagent runtime for programs to embed, and the assembly that the command line uses.
+#![doc = include_str!("../../../docs/library.md")]
 
 mod agent_files;
 mod approvals;
