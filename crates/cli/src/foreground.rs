@@ -1,9 +1,10 @@
-//! An engine and what the process hears, until nothing is waited for any more.
+//! A command in the foreground: an engine, its events and the signals of the process, until all runs
+//! that the command waits for have ended.
 
 use std::sync::Arc;
 
 use sortie::Builder;
-use sortie_core::{ListFilter, RunId, RunRecord, Timestamp};
+use sortie_core::{ListFilter, Outcome, RunId, RunRecord, Timestamp};
 use sortie_protocol::Task;
 use sortie_runtime::NewRun;
 use sortie_text::t;
@@ -18,19 +19,19 @@ use crate::screen::Screen;
 use crate::settings::Settings;
 use crate::signals::Signals;
 
-/// What stdout gets.
+/// The output format on stdout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     /// The final text.
     Text,
     /// The task as JSON.
     Json,
-    /// Everything that happens as lines of JSON, and the task last.
+    /// Every event as a line of JSON, and the task last.
     StreamJson,
 }
 
 impl Format {
-    /// The format that flags ask for.
+    /// Returns the format that the flags select.
     pub(crate) const fn of(json: bool, stream_json: bool) -> Self {
         match (json, stream_json) {
             (_, true) => Self::StreamJson,
@@ -47,9 +48,9 @@ impl Format {
     }
 }
 
-/// An engine and what the process hears.
+/// An engine, its events and the signals of the process.
 #[derive(Debug)]
-pub(crate) struct Session<'a> {
+pub(crate) struct Foreground<'a> {
     settings: &'a Settings,
     screen: &'a Arc<Screen>,
     engine: Engine,
@@ -58,8 +59,9 @@ pub(crate) struct Session<'a> {
     started_at: Timestamp,
 }
 
-impl<'a> Session<'a> {
-    /// Starts the runtime and recovers what an earlier process left behind, or goes to the server.
+impl<'a> Foreground<'a> {
+    /// Starts the runtime, which recovers what an earlier process left behind, or connects to the
+    /// server that holds the store.
     pub(crate) async fn start(
         settings: &'a Settings,
         screen: &'a Arc<Screen>,
@@ -90,14 +92,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// What does the work.
+    /// Returns the engine.
     pub(crate) const fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Says that runs of an earlier process go on beside the one that was asked for.
+    /// Reports that runs of an earlier process continue beside the new one.
     pub(crate) fn mention_leftovers(&self) {
-        // What a server runs is not the concern of its clients.
+        // A server's runs are no concern of its clients.
         let Some(runtime) = self.engine.runtime() else {
             return;
         };
@@ -109,7 +111,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Makes a run, waits for it and says how it went.
+    /// Creates a run, waits for it and prints its result.
     pub(crate) async fn run(self, new: NewRun, format: Format) -> Result<Exit, Problem> {
         self.mention_leftovers();
         match self.engine.create(new).await {
@@ -118,27 +120,27 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Gives the store back after something went wrong.
+    /// Releases the store after a failure.
     pub(crate) async fn failed(self, problem: impl Into<Problem>) -> Problem {
         self.engine.shut_down().await;
         problem.into()
     }
 
-    /// Waits for a run and its descendants, and says how it went.
+    /// Waits for a run and its descendants, and prints its result.
     pub(crate) async fn finish(mut self, run: RunId, format: Format) -> Result<Exit, Problem> {
         let followed = self.follow(Goal::Tree(run), format.stream()).await;
-        let said = match followed {
-            Ok(Stopped::Ended | Stopped::Cancelled) => self.say(run, format).await,
+        let printed = match followed {
+            Ok(Stopped::Ended | Stopped::Cancelled) => self.print(run, format).await,
             Ok(Stopped::Terminated) => return Ok(self.terminated(Some(run)).await),
             Ok(Stopped::Abandoned) => return Ok(self.abandoned()),
             Ok(Stopped::ServerGone) => return Ok(self.server_gone()),
             Err(problem) => Err(problem),
         };
         self.engine.shut_down().await;
-        said
+        printed
     }
 
-    /// Waits for everything; gives back how waiting ended, and the engine if it still runs.
+    /// Waits for all runs. Returns how that ended, with the engine if it still runs.
     pub(crate) async fn finish_all(mut self, goal: Goal) -> Result<Everything<'a>, Problem> {
         match self.follow(goal, Stream::Off).await {
             Ok(Stopped::Ended | Stopped::Cancelled) => Ok(Everything::Ended(Box::new(self))),
@@ -152,7 +154,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Gives the store back.
+    /// Releases the store.
     pub(crate) async fn shut_down(self) {
         self.engine.shut_down().await;
     }
@@ -170,20 +172,24 @@ impl<'a> Session<'a> {
         .await
     }
 
-    async fn say(&self, run: RunId, format: Format) -> Result<Exit, Problem> {
+    async fn print(&self, run: RunId, format: Format) -> Result<Exit, Problem> {
         let record = self.engine.get(run).await?;
         match format {
             Format::Json => output::json(&Task::from(&record))?,
             Format::StreamJson => output::json_line(&Task::from(&record))?,
             Format::Text => {
-                let all = self.all_records().await?;
+                // Only the report of a run that did not complete shortens ids, which needs all records.
+                let all = match &record.outcome {
+                    Some(Outcome::Completed { .. }) => Vec::new(),
+                    Some(_) | None => self.all_records().await?,
+                };
                 report::ended(self.settings, &record, &all)?;
             }
         }
         Ok(Exit::of(&record))
     }
 
-    /// All records there are, archived ones too.
+    /// Returns all records, archived ones too.
     pub(crate) async fn all_records(&self) -> Result<Vec<RunRecord>, Problem> {
         let filter = ListFilter {
             archived: true,
@@ -192,33 +198,34 @@ impl<'a> Session<'a> {
         self.engine.list(filter).await
     }
 
-    /// Everything goes back to the queue; in a server, it goes on.
+    /// Puts all runs back into the queue; the runs of a server continue.
     async fn terminated(self, run: Option<RunId>) -> Exit {
         self.screen.clear();
         let lang = self.settings.lang;
-        let words = match (&self.engine, run) {
-            (Engine::Own(_), _) => t!(lang, "terminated"),
-            (Engine::Server(_), Some(run)) => t!(lang, "left-in-server", id = run.to_string()),
-            (Engine::Server(_), None) => t!(lang, "left-all-in-server"),
+        let words = match (self.engine.is_server(), run) {
+            (false, _) => t!(lang, "terminated"),
+            (true, Some(run)) => t!(lang, "left-in-server", id = run.to_string()),
+            (true, None) => t!(lang, "left-all-in-server"),
         };
         self.engine.shut_down().await;
         output::note(&words);
         Exit::Terminated
     }
 
-    /// Dropping the runtime is like a crash, and the next start recovers from it. A server goes on
-    /// to cancel what it was told to.
+    /// Drops the runtime, which is like a crash: the next start recovers. A server completes the
+    /// cancellation.
     fn abandoned(self) -> Exit {
         self.screen.clear();
         let lang = self.settings.lang;
-        output::note(&match &self.engine {
-            Engine::Own(_) => t!(lang, "abandoned"),
-            Engine::Server(_) => t!(lang, "abandoned-in-server"),
+        output::note(&if self.engine.is_server() {
+            t!(lang, "abandoned-in-server")
+        } else {
+            t!(lang, "abandoned")
         });
         Exit::Cancelled
     }
 
-    /// The server has put what it ran back into the queue, or its store knows where it was.
+    /// Reports that the server has gone. Its runs are in the queue, or the next start recovers them.
     fn server_gone(self) -> Exit {
         self.screen.clear();
         output::note(&t!(self.settings.lang, "server-gone"));
@@ -226,11 +233,11 @@ impl<'a> Session<'a> {
     }
 }
 
-/// How waiting for everything ended.
+/// How waiting for all runs ended.
 #[derive(Debug)]
 pub(crate) enum Everything<'a> {
-    /// Nothing is active.
-    Ended(Box<Session<'a>>),
-    /// The process has to go.
+    /// No run is active.
+    Ended(Box<Foreground<'a>>),
+    /// The process has to exit.
     Left(Exit),
 }

@@ -1,4 +1,4 @@
-//! What a person lets a run do and spend, as it is typed.
+//! Flags for what a run may do and spend.
 
 use clap::{Args, ValueEnum};
 use sortie::{micros, mode};
@@ -7,9 +7,9 @@ use sortie_runtime::NewRun;
 
 use crate::settings::Settings;
 
-/// What a run may do and spend.
+/// Flags for what a run may do and spend.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct FreedomArguments {
+pub(crate) struct RunFlags {
     /// Lets calls that change something run without asking; the same as --mode yolo
     #[arg(long, conflicts_with = "mode")]
     yes: bool,
@@ -27,9 +27,9 @@ pub(crate) struct FreedomArguments {
     isolation: Option<IsolationArgument>,
 }
 
-impl FreedomArguments {
-    /// The run with what was typed, and what was configured where nothing was.
-    pub(crate) fn given_to(&self, new: NewRun, settings: &Settings) -> NewRun {
+impl RunFlags {
+    /// Returns the request with these flags; the configuration applies where a flag is missing.
+    pub(crate) fn apply(&self, new: NewRun, settings: &Settings) -> NewRun {
         NewRun {
             mode: self.mode(settings),
             budget: Budget {
@@ -42,7 +42,7 @@ impl FreedomArguments {
         }
     }
 
-    /// How calls that change something are treated.
+    /// Returns the mode of the run.
     pub(crate) fn mode(&self, settings: &Settings) -> Mode {
         if self.yes {
             return Mode::Yolo;
@@ -64,7 +64,7 @@ fn dollars(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A mode, as it is typed.
+/// A mode on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum ModeArgument {
     /// Before anything changes.
@@ -91,7 +91,7 @@ impl From<ModeArgument> for Mode {
     }
 }
 
-/// Where a run works, as it is typed.
+/// An isolation on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum IsolationArgument {
     /// In the folder itself.

@@ -15,8 +15,8 @@ use sortie_protocol::Proof;
 use sortie_store::Owner;
 use tokio::time::Instant;
 
-use crate::birth::Birth;
 use crate::lock::{self, Holder};
+use crate::process_identity::ProcessIdentity;
 
 /// The file in the home of the store.
 const FILE: &str = "server.json";
@@ -39,7 +39,7 @@ pub(crate) struct ServerFile {
     /// Where it listens; nothing while it starts.
     pub(crate) address: Option<SocketAddr>,
     /// Which process of all that ever had that number; nothing where that cannot be found out.
-    pub(crate) birth: Option<Birth>,
+    pub(crate) identity: Option<ProcessIdentity>,
     /// Since when it holds the store.
     pub(crate) started_at: String,
     /// Which version it is of.
@@ -52,16 +52,16 @@ pub(crate) struct ServerFile {
 impl ServerFile {
     /// Whether its process has ended or was killed, as far as this process can see.
     fn is_dead(&self) -> bool {
-        let Some(birth) = &self.birth else {
+        let Some(identity) = &self.identity else {
             return false;
         };
-        match Birth::of(self.pid) {
-            Ok(present) if present.same_place(birth) => {
-                present != *birth || process::is_over(self.pid)
+        match ProcessIdentity::of(self.pid) {
+            Ok(present) if present.same_namespace(identity) => {
+                present != *identity || process::is_over(self.pid)
             }
             Ok(_elsewhere) => false,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Birth::own().is_ok_and(|own| own.same_place(birth))
+                ProcessIdentity::own().is_ok_and(|own| own.same_namespace(identity))
             }
             Err(_) => false,
         }
@@ -220,7 +220,7 @@ impl Notice {
                 pid: owner.pid,
                 address: None,
                 // Without it, nobody can stop the server but by hand.
-                birth: Birth::own().ok(),
+                identity: ProcessIdentity::own().ok(),
                 started_at: owner.since.to_rfc3339(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 proof,
@@ -412,7 +412,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut dead = std::process::Command::new("true").spawn().unwrap();
         let mut left = notice(home.path());
-        left.file.birth = Birth::of(dead.id()).ok();
+        left.file.identity = ProcessIdentity::of(dead.id()).ok();
         dead.wait().unwrap();
         left.file.pid = dead.id();
         left.write().unwrap();

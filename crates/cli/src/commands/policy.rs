@@ -11,10 +11,10 @@ use sortie_text::t;
 
 use super::tasks;
 use crate::exit::Exit;
-use crate::freedom::ModeArgument;
 use crate::output;
 use crate::problem::Problem;
 use crate::report::indented;
+use crate::run_flags::ModeArgument;
 use crate::settings::Settings;
 use crate::table;
 

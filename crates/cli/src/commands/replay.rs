@@ -12,10 +12,10 @@ use sortie_text::t;
 use super::tasks;
 use crate::engine::Place;
 use crate::exit::Exit;
+use crate::foreground::{Foreground, Format};
 use crate::output;
 use crate::problem::Problem;
 use crate::screen::Screen;
-use crate::session::{Format, Session};
 use crate::settings::Settings;
 
 /// Runs a finished task and its subagents again from their journals, or branches off one
@@ -119,8 +119,8 @@ impl Replay {
         if let (Place::Here, Some(model)) = (&place, &model) {
             models.find(model)?;
         }
-        let session =
-            Session::start(settings, screen, place, settings.builder().models(models)).await?;
+        let foreground =
+            Foreground::start(settings, screen, place, settings.builder().models(models)).await?;
         let fork = Fork {
             point,
             model,
@@ -131,9 +131,9 @@ impl Replay {
                 sortie::mode(settings.configuration.config().approvals.mode)
             },
         };
-        let run = match session.engine().fork(fork).await {
+        let run = match foreground.engine().fork(fork).await {
             Ok(run) => run,
-            Err(problem) => return Err(session.failed(problem).await),
+            Err(problem) => return Err(foreground.failed(problem).await),
         };
         screen.line(&t!(
             settings.lang,
@@ -142,7 +142,7 @@ impl Replay {
             from = point.run.to_string(),
             at = point.at.to_string()
         ));
-        session.finish(run, Format::of(self.json, false)).await
+        foreground.finish(run, Format::of(self.json, false)).await
     }
 }
 

@@ -12,10 +12,10 @@ use sortie_runtime::NewRun;
 use crate::choice::ModelArguments;
 use crate::engine::Place;
 use crate::exit::Exit;
-use crate::freedom::FreedomArguments;
+use crate::foreground::{Foreground, Format};
 use crate::problem::Problem;
+use crate::run_flags::RunFlags;
 use crate::screen::Screen;
-use crate::session::{Format, Session};
 use crate::settings::Settings;
 
 /// How much of stdin is read: more than the longest instruction can have, so that what is longer shows.
@@ -56,7 +56,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N")]
     max_depth: Option<u32>,
     #[command(flatten)]
-    freedom: FreedomArguments,
+    flags: RunFlags,
     #[command(flatten)]
     model: ModelArguments,
 }
@@ -88,15 +88,15 @@ impl Run {
             lang: settings.lang,
             ..chosen.run(prompt, workspace)
         };
-        let new = self.freedom.given_to(new, settings);
+        let new = self.flags.apply(new, settings);
         let builder = settings
             .builder()
             .models(models)
             .small_model(small_model)
             .max_concurrent(self.max_concurrent)
             .max_depth(self.max_depth);
-        let session = Session::start(settings, screen, place, builder).await?;
-        session
+        let foreground = Foreground::start(settings, screen, place, builder).await?;
+        foreground
             .run(new, Format::of(self.json, self.stream_json))
             .await
     }

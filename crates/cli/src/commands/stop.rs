@@ -9,10 +9,10 @@ use serde_json::json;
 use sortie_text::t;
 use tokio::time::Instant;
 
-use crate::birth::Birth;
 use crate::exit::Exit;
 use crate::output;
 use crate::problem::Problem;
+use crate::process_identity::ProcessIdentity;
 use crate::serving::{self, Found, ServerFile};
 use crate::settings::Settings;
 
@@ -84,8 +84,8 @@ fn terminate(settings: &Settings, file: &ServerFile) -> Result<(), Problem> {
         Err(Errno::SRCH) => return Err(elsewhere()),
         Err(error) => return Err(Problem::Process(error.into())),
     };
-    let birth = Birth::of(file.pid).ok();
-    if birth.is_none() || birth != file.birth {
+    let identity = ProcessIdentity::of(file.pid).ok();
+    if identity.is_none() || identity != file.identity {
         return Err(elsewhere());
     }
     if !file
