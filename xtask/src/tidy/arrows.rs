@@ -56,7 +56,12 @@ const MAY_KNOW: [(&str, &[&str]); 23] = [
     ),
 ];
 /// Crates that wire others together, and may know all of them.
-const WIRES: [&str; 4] = ["sortie", "sortie-cli", "sortie-bench", "sortie-test-support"];
+const WIRES: [&str; 4] = [
+    "sortie",
+    "sortie-cli",
+    "sortie-bench",
+    "sortie-test-support",
+];
 /// Knows none of the others, so that it builds before them and without them.
 const ALONE: &str = "xtask";
 
